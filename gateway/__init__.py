@@ -1,0 +1,3 @@
+"""kvgate: an admission-controlling inference gateway."""
+
+__version__ = "0.1.0"

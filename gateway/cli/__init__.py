@@ -1,0 +1,1 @@
+"""Command line: every subcommand is a file of its own."""
