@@ -1,0 +1,122 @@
+"""The compiled policy: what an operator wrote, as the values that decisions use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.core.backend import Backend
+from gateway.core.boundary import Label
+from gateway.core.request import Consent
+from gateway.core.snapshot import Snapshot
+
+__all__ = ["Breaker", "ClassPolicy", "Plan", "QueueLimits", "RetryPolicy", "Route", "RoutingCosts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A name that clients use, and the models behind it. Tokens and seconds."""
+
+    name: str
+    serves: str
+    fallback: tuple[str, ...] = ()
+    consent: Consent = Consent.ANY
+    """With no declared fallback this never matters; a declared one is the operator's consent unless narrowed."""
+    context: int | str | None = None
+    """Cap in tokens, or "shortest" | "longest" of the backends; None: longest."""
+    output_default: int | None = None
+    output_ceiling: int | None = None
+    fit: str = "clamp"
+    klass: str = "default"
+    label: Label = Label.PUBLIC
+    ttft: float | None = None
+    tpot: float | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Model ids in the order they are tried."""
+        return (self.serves, *self.fallback)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPolicy:
+    """A class of requests: its share of dispatches and of each KV pool."""
+
+    name: str
+    weight: float = 4.0
+    kv_ceiling: float = 1.0
+    sheddable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """The gateway's queue, one a model. `length` in requests; `wait` and `aging` in seconds."""
+
+    length: int = 200
+    wait: float = 60.0
+    aging: float = 15.0
+    scan: int = 16
+    """How many waiting requests one pump looks at, per model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingCosts:
+    """Weights of the cost terms; seconds and shares (algorithms: harm 0.35, hysteresis 10 % or 150 ms)."""
+
+    harm: float = 0.35
+    deadline: float = 3.0
+    move_share: float = 0.10
+    move_floor: float = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Attempts beyond the first. `budget` extra attempts per admitted request, `burst` of them saved up."""
+
+    attempts: int = 2
+    budget: float = 0.10
+    burst: float = 10.0
+    size_limit: int = 32_768
+    """Prompt tokens above which a time-out (not a dead backend) is not retried: the work was probably done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """When repeated failures take a backend out, for how long (seconds, doubling up to `cap`), and how many trials bring it back."""
+
+    failures: int = 3
+    open: float = 15.0
+    cap: float = 900.0
+    trials: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One policy, whole. Replaced at reload, never changed."""
+
+    backends: tuple[Backend, ...]
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    """Empty: every discovered model is reachable under its own id."""
+    classes: Mapping[str, ClassPolicy] = field(default_factory=lambda: {"default": ClassPolicy("default")})
+    queue: QueueLimits = QueueLimits()
+    costs: RoutingCosts = RoutingCosts()
+    retry: RetryPolicy = RetryPolicy()
+    breaker: Breaker = Breaker()
+    reserve: str = "expected"
+    """expected | worst_case (prompt and the whole output limit, times n)."""
+    default_label: Label = Label.PUBLIC
+    """Label of a request on an unnamed route."""
+    version: int = 0
+
+    def route(self, model: str, snapshot: Snapshot) -> Route | None:
+        """The route of a client's model name, or None when nobody serves it.
+
+        Without a `models` section each model that a backend offers is a route of its own, under any of its names.
+        """
+        if self.routes:
+            return self.routes.get(model)
+        for view in snapshot.views:
+            for offer in view.offers:
+                if offer.answers_to(model):
+                    return Route(name=model, serves=offer.model, label=self.default_label)
+        return None

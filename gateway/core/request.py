@@ -1,0 +1,84 @@
+"""A request as numbers: all that a decision may know about it. No prompt text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from gateway.core.boundary import Label
+
+__all__ = ["Consent", "Estimate", "Hit", "Request"]
+
+
+class Consent(IntEnum):
+    """How far a fallback may go from the model that was asked for."""
+
+    NONE = 0
+    QUANT = 1
+    ANY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one model's tokenizer and habit make of a request; all in tokens.
+
+    `prompt` is the best guess and `prompt_high` the safe side (95 %); `output` is the mean and `output_high` the quantile to reserve;
+    both outputs count one choice. `tier` names the estimator that answered (A bytes, B anchored, C exact).
+    """
+
+    prompt: int
+    prompt_high: int
+    output: int
+    output_high: int
+    tier: str = "A"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What prefix a backend is believed to hold.
+
+    `share` is the part of the prompt (0..1, by bytes) that matched; `trust` the probability that it is still resident; `pinned` says
+    that it is in use by a running request there, so its blocks are not charged twice.
+    """
+
+    share: float
+    trust: float
+    pinned: bool = False
+
+    def tokens(self, prompt: int, block: int) -> int:
+        """Tokens expected from the cache: whole blocks, and never the whole prompt (the last token is always computed)."""
+        expected = int(prompt * self.share * self.trust)
+        return min(expected - expected % block, max(prompt - 1, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, ready to be decided upon. Times are seconds on the gateway's monotonic clock."""
+
+    id: str
+    model: str
+    client: str
+    klass: str
+    label: Label
+    arrival: float
+    deadline: float
+    """When it leaves the queue unserved (arrival + queue.wait)."""
+    estimates: Mapping[str, Estimate]
+    """By model id: for the model asked for and each fallback."""
+    max_tokens: int | None = None
+    n: int = 1
+    stream: bool = False
+    needs: frozenset[str] = frozenset()
+    consent: Consent = Consent.QUANT
+    tried: frozenset[str] = frozenset()
+    attempt: int = 0
+    session: str | None = None
+    hits: Mapping[str, Hit] = field(default_factory=dict)
+    """By backend name: refreshed by the dispatcher before each decision."""
+    placement: int = 0
+    """Hash of the first 4 KiB: places a cold prompt the same way each time."""
+
+    def after_failure_on(self, backend: str) -> Request:
+        """The same request for its next attempt, not to be sent to this backend again."""
+        return replace(self, tried=self.tried | {backend}, attempt=self.attempt + 1)
