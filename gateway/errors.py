@@ -203,11 +203,15 @@ class Unavailable(NotAdmitted):
 
 
 class UpstreamError(GatewayError):
-    """The engine's fault; the lease is settled and the backend is blamed."""
+    """The engine's fault; the lease is settled and the backend is blamed.
+
+    `started` says whether the client had been shown anything by then; if so, nothing may be tried again.
+    """
 
     status = 502
     type = "upstream_error"
     code = "upstream_error"
+    started: bool = False
 
 
 class ConnectFailed(UpstreamError):
@@ -224,13 +228,14 @@ class TimedOut(UpstreamError):
 
 
 class BadStatus(UpstreamError):
-    """The engine answered with an error status."""
+    """The engine answered with an error status; `payload` is the body that came with it, for its adapter to read."""
 
     code = "upstream_status"
 
-    def __init__(self, message: str, *, status: int = 502, **rest: object) -> None:
+    def __init__(self, message: str, *, status: int = 502, payload: bytes = b"", **rest: object) -> None:
         super().__init__(message, **rest)  # type: ignore[arg-type]
         self.status = status
+        self.payload = payload
 
 
 class StreamBroken(UpstreamError):
