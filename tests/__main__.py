@@ -1,0 +1,113 @@
+"""Every check of the project, in order of price: `python -m tests [--fast] [pytest arguments]`.
+
+Prints a table of the steps with their seconds, then pytest's own summary once more as the last line. Exits with 1 if
+any step failed, after all of them have run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+FAST = ("core", "cases", "wire", "architecture")
+SUMMARY = re.compile(r"^(=+ )?\d+ (passed|failed|skipped|error|deselected).* in [\d.]+s|^(=+ )?no tests ran")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command with its outcome."""
+
+    name: str
+    status: int
+    seconds: float
+    last_line: str
+
+    @property
+    def passed(self) -> bool:
+        return self.status == 0
+
+
+def run(name: str, command: Sequence[str | Path]) -> Step:
+    """Run `command` from the root of the checkout, with its output copied line by line as it comes."""
+    print(f"\n── {name}", flush=True)
+    started = time.monotonic()
+    # The colour of a terminal is lost behind a pipe; pytest and ruff are asked for it when a person looks on.
+    colour = {"FORCE_COLOR": "1"} if sys.stdout.isatty() else {}
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        cwd=ROOT,
+        env=os.environ | colour,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert process.stdout is not None
+    last = ""
+    with process.stdout as lines:
+        for line in lines:
+            print(line, end="", flush=True)
+            plain = re.sub(r"\x1b\[[0-9;]*m", "", line).strip()
+            if SUMMARY.match(plain):
+                last = plain.strip("= ")
+    return Step(name, process.wait(), time.monotonic() - started, last)
+
+
+def static_steps() -> list[Step]:
+    """Lint, format, types, imports."""
+    return [
+        run("ruff check", [SCRIPTS / "ruff", "check", "gateway", "tests"]),
+        run("ruff format", [SCRIPTS / "ruff", "format", "--check", "gateway", "tests"]),
+        run("mypy --strict", [SCRIPTS / "mypy", "--strict"]),
+        run("lint-imports", [SCRIPTS / "lint-imports", "--no-logo"]),
+    ]
+
+
+def show(steps: Sequence[Step]) -> None:
+    """The table of the steps, and what is worth knowing of each."""
+    table = Table(title="kvgate: checks", title_justify="left")
+    for heading, justify in (("step", "left"), ("result", "left"), ("seconds", "right"), ("summary", "left")):
+        table.add_column(heading, justify="right" if justify == "right" else "left")
+    for step in steps:
+        verdict = "[green]passed[/]" if step.passed else f"[red]failed ({step.status})[/]"
+        table.add_row(step.name, verdict, f"{step.seconds:.1f}", step.last_line)
+    table.add_row("all", "", f"{sum(step.seconds for step in steps):.1f}", "")
+    print(flush=True)
+    Console().print(table)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the checks; the exit status of the program."""
+    flags = argparse.ArgumentParser(prog="python -m tests", description=__doc__)
+    flags.add_argument("--fast", action="store_true", help=f"of the tests only {', '.join(FAST)}")
+    flags.add_argument("--only-tests", action="store_true", help="no linters, no type checker")
+    given, passed_on = flags.parse_known_args(argv)
+
+    steps = [] if given.only_tests else static_steps()
+    chosen = [f"tests/{layer}" for layer in FAST if (ROOT / "tests" / layer).is_dir()] if given.fast else []
+    pytest = run("pytest", [sys.executable, "-m", "pytest", "--durations=10", *chosen, *passed_on])
+    steps.append(pytest)
+    show(steps)
+    failed = [step.name for step in steps if not step.passed]
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    print(pytest.last_line or f"pytest ended with status {pytest.status} and no summary")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
