@@ -1,0 +1,117 @@
+"""One backend's watcher: learns what the engine is, then samples how it fares, and tells a listener."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from gateway import clock
+from gateway.engines.adapter import Engine, Facts, Load
+from gateway.fleet.probing import ProbeFailed, Prober, Target
+
+__all__ = ["Listener", "Poller"]
+
+REDISCOVER = 60.0
+"""Seconds between looks at facts that seldom change (models, windows, slots, pool)."""
+DOWN_INTERVAL = 1.0
+"""Seconds between looks at an engine that is down or loading: it should be used again soon after it is back."""
+PROBE_TIMEOUT = 5.0
+
+log = logging.getLogger("kvgate.fleet")
+
+
+class Listener(Protocol):
+    """Who wants to know; called on the event loop, must not block."""
+
+    def discovered(self, name: str, facts: Facts) -> None:
+        """The engine answered what it is."""
+
+    def sampled(self, name: str, load: Load) -> None:
+        """The engine answered how it fares."""
+
+    def loading(self, name: str) -> None:
+        """The engine is there and loads its model."""
+
+    def unreachable(self, name: str, error: str, refused: bool) -> None:
+        """The engine did not answer."""
+
+
+class Poller:
+    """Watches one backend until stopped. `interval` in seconds between samples, never below the adapter's floor."""
+
+    def __init__(self, target: Target, engine: Engine, prober: Prober, listener: Listener, interval: float) -> None:
+        self.target = target
+        self._engine = engine
+        self._prober = prober
+        self._listener = listener
+        self._interval = max(interval, engine.traits.poll_floor_s)
+        self._known_until = 0.0
+        self._was: str = "unknown"
+        self._again = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin watching."""
+        self._task = asyncio.create_task(self._run(), name=f"poller {self.target.name}")
+
+    def look_now(self) -> None:
+        """Ask again soon: a request just failed there."""
+        self._known_until = 0.0
+        self._again.set()
+
+    async def stop(self) -> None:
+        """End watching; returns when nothing of it runs any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            await self.look()
+            pause = self._interval if self._was == "up" else min(DOWN_INTERVAL, self._interval)
+            self._again.clear()
+            try:
+                async with asyncio.timeout(pause):
+                    await self._again.wait()
+                # Failures come in bursts; one look answers them all.
+                await asyncio.sleep(0.05)
+            except TimeoutError:
+                pass
+
+    async def look(self) -> None:
+        """One round: facts when they are not known or stale, else a load sample."""
+        name, engine = self.target.name, self._engine
+        try:
+            if self._was == "up" and clock.monotonic() < self._known_until:
+                answers = await self._prober.ask(self.target, engine.loading, PROBE_TIMEOUT)
+                load = engine.load(answers)
+                if load.loading:
+                    self._changed("loading", "loading its model")
+                    self._listener.loading(name)
+                else:
+                    self._listener.sampled(name, load)
+                return
+            facts = engine.facts(await self._prober.ask(self.target, engine.discovery, PROBE_TIMEOUT))
+        except ProbeFailed as error:
+            self._changed("down", f"unreachable: {error}")
+            self._listener.unreachable(name, str(error), error.refused)
+            return
+        except Exception:
+            # An answer that the adapter can't read must not end the watch.
+            log.exception("backend %s: unreadable probe answer", name)
+            self._listener.unreachable(name, "unreadable probe answer", False)
+            return
+        if facts.loading:
+            self._changed("loading", "loading its model")
+            self._listener.loading(name)
+            return
+        self._known_until = clock.monotonic() + REDISCOVER
+        self._changed("up", f"serves {', '.join(m.id for m in facts.models) or 'no model'}")
+        self._listener.discovered(name, facts)
+
+    def _changed(self, state: str, what: str) -> None:
+        if state != self._was:
+            self._was = state
+            (log.info if state == "up" else log.warning)("backend %s: %s", self.target.name, what)

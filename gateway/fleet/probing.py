@@ -1,0 +1,99 @@
+"""Ask one engine a set of questions over HTTP and hand back what it said; reading the answers is the adapter's work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import aiohttp
+
+from gateway.engines.adapter import Answer, Probe
+
+__all__ = ["ProbeFailed", "Prober", "Target"]
+
+ANSWER_LIMIT = 4 << 20
+"""Bytes of one probe's answer; a metrics page is 70 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an engine listens, and the key it wants; the key never shows in a repr."""
+
+    name: str
+    url: str
+    key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Target({self.name})"
+
+
+class ProbeFailed(Exception):
+    """The engine did not answer. `refused` tells a closed port from silence."""
+
+    def __init__(self, message: str, *, refused: bool) -> None:
+        super().__init__(message)
+        self.refused = refused
+
+
+class Prober:
+    """One HTTP session for all probes; kept apart from the relay's connections so that a hung probe costs no request."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def ask(self, target: Target, probes: Iterable[Probe], timeout: float) -> Mapping[str, Answer]:
+        """Return the answers by path. Any HTTP answer counts; raises ProbeFailed when none came within `timeout` seconds."""
+        headers = {"Accept-Encoding": "identity"}
+        if target.key:
+            headers["Authorization"] = f"Bearer {target.key}"
+        answers: dict[str, Answer] = {}
+        for probe in probes:
+            answers[probe.path] = await self._one(target, probe, headers, timeout)
+        return answers
+
+    async def _one(self, target: Target, probe: Probe, headers: Mapping[str, str], timeout: float) -> Answer:
+        url = target.url.rstrip("/") + probe.path
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._open().request(probe.method, url, headers=headers, allow_redirects=False) as reply,
+            ):
+                body = await _bounded(reply)
+                return Answer(reply.status, {k.lower(): v for k, v in reply.headers.items()}, body)
+        except TimeoutError:
+            raise ProbeFailed(f"no answer within {timeout:g} s", refused=False) from None
+        except (aiohttp.ClientConnectorError, ConnectionRefusedError) as error:
+            raise ProbeFailed(_plain(error), refused=True) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ProbeFailed(_plain(error), refused=isinstance(error, aiohttp.ServerDisconnectedError)) from None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            # Fresh connections: an engine's idle limit (5 s) is about the probe interval, and a reuse race would look like a failure.
+            connector = aiohttp.TCPConnector(limit=0, force_close=True)
+            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True, trust_env=False)
+        return self._session
+
+    async def close(self) -> None:
+        """Close the session."""
+        if self._session is not None:
+            await self._session.close()
+
+
+async def _bounded(reply: aiohttp.ClientResponse) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in reply.content.iter_any():
+        size += len(part)
+        if size > ANSWER_LIMIT:
+            raise ValueError(f"answer over {ANSWER_LIMIT} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _plain(error: BaseException) -> str:
+    """Name an error without the URL that it may hold."""
+    os_error = getattr(error, "os_error", error)
+    text = getattr(os_error, "strerror", None) or type(error).__name__
+    return str(text)

@@ -1,0 +1,1 @@
+"""From a body to numbers: what was asked, how long it is, what it starts with."""
