@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gateway.core.boundary import Label
-from gateway.core.estimators.prefill_speed import SpeedPrior
+from gateway.core.estimators.speed_prior import SpeedPrior
 from gateway.core.kv.shape import KvShape
 
 __all__ = ["Backend", "Device", "Offer"]
