@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -172,12 +173,9 @@ class LlamaServer:
             return
         if patience_s > 0:
             process.terminate()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(patience_s)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        else:
-            process.kill()
+        process.kill()  # does nothing to a process that has ended
         process.wait()
         if process.stdin is not None:
             process.stdin.close()
