@@ -1,0 +1,63 @@
+"""What a simulated run did to each request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Outcome", "Simulation"]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One request; moments are seconds of virtual time, None for what did not happen."""
+
+    id: str
+    arrived_at: float
+    prompt_tokens: int
+    output_tokens: int
+    engine: str | None = None
+    placed_at: float | None = None
+    first_token_at: float | None = None
+    finished_at: float | None = None
+    finish_reason: str | None = None
+    refused: str | None = None
+    """The policy's reason for turning it down."""
+    cached_tokens: int = 0
+    preemptions: int = 0
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Seconds from arrival to the first token."""
+        return None if self.first_token_at is None else self.first_token_at - self.arrived_at
+
+    @property
+    def tpot_s(self) -> float | None:
+        """Mean seconds a token after the first; None for answers of one token."""
+        if self.first_token_at is None or self.finished_at is None or self.output_tokens < 2:
+            return None
+        return (self.finished_at - self.first_token_at) / (self.output_tokens - 1)
+
+    @property
+    def e2e_s(self) -> float | None:
+        """Seconds from arrival to the last token."""
+        return None if self.finished_at is None else self.finished_at - self.arrived_at
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A whole run."""
+
+    outcomes: tuple[Outcome, ...]
+    """In order of arrival."""
+    makespan_s: float
+    """Moment of the last token."""
+
+    def goodput(self, *, ttft_s: float = 3.0, prompt_rate: float = 2000.0, tpot_s: float = 0.1) -> float:
+        """Share of the requests answered in full with TTFT <= ttft_s + prompt/prompt_rate and mean TPOT <= tpot_s."""
+
+        def good(outcome: Outcome) -> bool:
+            if outcome.ttft_s is None or outcome.finish_reason not in ("stop", "length"):
+                return False
+            return outcome.ttft_s <= ttft_s + outcome.prompt_tokens / prompt_rate and (outcome.tpot_s or 0.0) <= tpot_s
+
+        return sum(map(good, self.outcomes)) / len(self.outcomes) if self.outcomes else 1.0
