@@ -1,0 +1,1 @@
+"""Formats, sans I/O: bytes in, values and bytes out (see README.md)."""

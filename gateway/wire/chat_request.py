@@ -1,0 +1,188 @@
+"""Read from a chat or completion body what the decision needs, once; the body itself is forwarded as it came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from gateway.errors import MalformedRequest
+from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, Message, StreamOptions
+from gateway.wire.malformed import malformed
+from gateway.wire.rendered import Rendered, render_chat, render_prompts
+
+__all__ = ["ChatRequest", "Rendered", "parse_chat", "parse_completion"]
+
+MAX_CHOICES = 128
+"""The most that OpenAI's API takes for `n`."""
+MAX_TOKENS = 2**31 - 1
+"""Engines keep token counts in signed 32-bit integers."""
+SESSION_LENGTH = 256
+"""Characters; a longer session key is no key."""
+
+_CHAT = msgspec.json.Decoder(Chat)
+_COMPLETION = msgspec.json.Decoder(Completion)
+_STREAM_OPTIONS = msgspec.json.Decoder(StreamOptions | None)
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_VISION = frozenset({"image_url", "image", "input_image", "video_url"})
+_AUDIO = frozenset({"input_audio", "audio_url"})
+_Parsed = TypeVar("_Parsed", bound=Body)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a request asks for.
+
+    surface: "chat" or "completions". prompts: how many prompts a completion request has; `n` choices come for each.
+    max_tokens: the output budget in tokens, None when unsaid; max_tokens_field: the member that said so.
+    include_usage: `stream_options.include_usage` as asked; stream_options: raw JSON, for an edit that keeps the rest.
+    needs: of "tools", "vision", "audio", "json_schema", "logprobs". session: the client's own key for a conversation.
+    prompt_tokens: exact, when the prompt came as token ids.
+    """
+
+    surface: str
+    model: str
+    stream: bool
+    n: int
+    max_tokens: int | None
+    max_tokens_field: str | None
+    include_usage: bool | None
+    stream_options: bytes | None
+    tools: int
+    needs: frozenset[str]
+    images: int
+    session: str | None
+    text: Rendered
+    prompts: int = 1
+    prompt_tokens: int | None = None
+
+
+def parse_chat(body: bytes) -> ChatRequest:
+    """Read a body of /v1/chat/completions. Raises MalformedRequest with `param` naming the member at fault."""
+    parsed = _decode(_CHAT, body)
+    if not parsed.messages:
+        raise MalformedRequest("messages must hold at least one message", param="messages")
+    tools = b"" if parsed.tools is NOTHING or bytes(parsed.tools) == b"null" else bytes(parsed.tools)
+    count = _tools(tools)
+    needs, images = _media(parsed.messages)
+    if count and parsed.tool_choice != "none":
+        needs.add("tools")
+    if parsed.logprobs:
+        needs.add("logprobs")
+    return _request("chat", parsed, needs, render_chat(tools if count else b"", parsed.messages), count, images)
+
+
+def parse_completion(body: bytes) -> ChatRequest:
+    """Read a body of /v1/completions. Raises MalformedRequest with `param` naming the member at fault."""
+    parsed = _decode(_COMPLETION, body)
+    prompt = parsed.prompt
+    if prompt is None or prompt == []:
+        raise MalformedRequest("prompt must not be empty", param="prompt")
+    needs = {"logprobs"} if parsed.logprobs is not None and parsed.logprobs is not False else set()
+    tokens: int | None = None
+    if isinstance(prompt, str):
+        prompts = [prompt.encode()]
+    elif isinstance(prompt[0], int):  # one prompt as token ids
+        prompts, tokens = [msgspec.json.encode(prompt)], len(prompt)
+    else:
+        prompts = [item.encode() if isinstance(item, str) else msgspec.json.encode(item) for item in prompt]
+        if all(isinstance(item, list) for item in prompt):
+            tokens = sum(len(item) for item in prompt if isinstance(item, list))
+    return _request("completions", parsed, needs, render_prompts(prompts), 0, 0, len(prompts), tokens)
+
+
+def _decode(decoder: msgspec.json.Decoder[_Parsed], body: bytes) -> _Parsed:
+    try:
+        if not body.isascii():
+            body.decode()  # members that are skipped are not checked otherwise
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise malformed(body, error) from None
+
+
+def _request(
+    surface: str,
+    parsed: Body,
+    needs: set[str],
+    text: Rendered,
+    tools: int,
+    images: int,
+    prompts: int = 1,
+    prompt_tokens: int | None = None,
+) -> ChatRequest:
+    if not parsed.model:
+        raise MalformedRequest("model is required", param="model", code="missing_required_parameter")
+    n = _integer("n", parsed.n, 1, MAX_CHOICES)
+    field, asked = "max_completion_tokens", parsed.max_completion_tokens
+    if asked is None:
+        field, asked = "max_tokens", parsed.max_tokens
+    max_tokens = _integer(field, asked, 0, MAX_TOKENS)
+    if parsed.response_format is not None and parsed.response_format.type == "json_schema":
+        needs.add("json_schema")
+    stream_options = None if parsed.stream_options is NOTHING else bytes(parsed.stream_options)
+    return ChatRequest(
+        surface=surface,
+        model=parsed.model,
+        stream=parsed.stream is True,
+        n=1 if n is None else n,
+        max_tokens=max_tokens,
+        max_tokens_field=None if max_tokens is None else field,
+        include_usage=_include_usage(stream_options),
+        stream_options=stream_options,
+        tools=tools,
+        needs=frozenset(needs),
+        images=images,
+        session=_session(parsed.prompt_cache_key) or _session(parsed.session_id),
+        text=text,
+        prompts=prompts,
+        prompt_tokens=prompt_tokens,
+    )
+
+
+def _integer(field: str, value: float | None, lowest: int, highest: int) -> int | None:
+    if value is None:
+        return None
+    if value != value or not lowest <= value <= highest or value != int(value):
+        raise MalformedRequest(f"{field} must be an integer from {lowest} to {highest}", param=field)
+    return int(value)
+
+
+def _tools(raw: bytes) -> int:
+    if not raw:
+        return 0
+    try:
+        return len(_ITEMS.decode(raw))
+    except msgspec.MsgspecError:
+        raise MalformedRequest("tools must be an array", param="tools") from None
+
+
+def _media(messages: list[Message]) -> tuple[set[str], int]:
+    needs: set[str] = set()
+    images = 0
+    for message in messages:
+        if not isinstance(message.content, list):
+            continue
+        for part in message.content:
+            if isinstance(part, str) or part.type == "text":
+                continue
+            if part.type in _VISION:
+                needs.add("vision")
+                images += 1
+            elif part.type in _AUDIO:
+                needs.add("audio")
+    return needs, images
+
+
+def _include_usage(raw: bytes | None) -> bool | None:
+    if raw is None:
+        return None
+    try:
+        options = _STREAM_OPTIONS.decode(raw)
+    except msgspec.MsgspecError:
+        raise MalformedRequest("stream_options must be an object", param="stream_options") from None
+    return None if options is None else options.include_usage
+
+
+def _session(value: object) -> str | None:
+    return value if isinstance(value, str) and 0 < len(value) <= SESSION_LENGTH else None

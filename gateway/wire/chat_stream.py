@@ -1,0 +1,214 @@
+"""Watch a stream of chat or completion chunks go by: what kind each event is, and what the client gets of it.
+
+The hot path is a handful of substring tests on bytes. A quote inside a JSON string is written `\\"`, so a marker with
+both quotes, like `"finish_reason"`, can't come from generated text; a false alarm costs one JSON parse, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gateway.wire.error_body import error_in
+from gateway.wire.splice import members
+from gateway.wire.sse import data_of, fields
+from gateway.wire.usage import Usage, UsageTally, usage_of
+
+__all__ = ["ChatStream", "EventKind", "Seen"]
+
+_TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call", "audio")
+
+
+class EventKind(Enum):
+    """What one server-sent event is."""
+
+    COMMENT = auto()
+    ROLE = auto()
+    TOKEN = auto()
+    FINISH = auto()
+    USAGE = auto()
+    DONE = auto()
+    ERROR = auto()
+    OTHER = auto()
+
+
+class Seen(NamedTuple):
+    """One event, seen: `forward` are the bytes for the client (empty: keep it back).
+
+    `token` is true when generated text is in it; a FINISH event may carry the last token (vLLM).
+    """
+
+    forward: bytes
+    kind: EventKind
+    error: dict[str, Any] | None = None
+    token: bool = False
+
+
+class ChatStream:
+    """The state of one stream. `surface` is "chat" or "completions".
+
+    model_alias: the name to show in place of the engine's, None to leave it. show_usage: the client asked for the
+    usage-only chunk. choices: how many choices will come (n times prompts). prompts: see UsageTally.
+    """
+
+    __slots__ = (
+        "_alias",
+        "_choices",
+        "_ended",
+        "_last_ended",
+        "_served",
+        "_show_usage",
+        "_shown",
+        "_started",
+        "_tally",
+        "done",
+        "finish_reason",
+        "surface",
+        "tokens_seen",
+    )
+
+    def __init__(
+        self,
+        surface: str,
+        *,
+        model_alias: str | None = None,
+        show_usage: bool = True,
+        usage_of: Callable[[Mapping[str, Any]], Usage | None] = usage_of,
+        choices: int = 1,
+        prompts: int = 1,
+    ) -> None:
+        self.surface = surface
+        self.tokens_seen = 0
+        self.finish_reason: str | None = None
+        self.done = False
+        self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
+        self._served = b""  # `"model":"name"` as the engine writes it, once known
+        self._shown = b""  # the same with the alias
+        self._show_usage = show_usage
+        self._choices = choices
+        self._started: set[int] = set()
+        self._ended: set[int] = set()
+        self._last_ended = 0
+        self._tally = UsageTally(prompts, usage_of)
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage so far, summed over choices, or None when the engine told none."""
+        return self._tally.total
+
+    @property
+    def terminal(self) -> bool:
+        """The answer is whole: `[DONE]` came, or a finish_reason for every choice."""
+        return self.done or (len(self._ended) >= self._choices and self._started <= self._ended)
+
+    def see(self, event: bytes) -> Seen:
+        """Look at one whole event. An unfinished tail may be given too: only ERROR means something then."""
+        if (
+            self.tokens_seen
+            and event.startswith(b"data: {")
+            and b'"finish_reason":null' in event
+            and b'"finish_reason":"' not in event
+            and b'"error"' not in event
+            and b'"timings"' not in event
+            and b'"role"' not in event
+            and (b'"usage"' not in event or b'"usage":null' in event)
+        ):
+            self.tokens_seen += 1
+            if self._alias is not None:
+                event = self._rename(event)
+            return Seen(event, EventKind.TOKEN, None, True)
+        return self._look(event)
+
+    def _look(self, event: bytes) -> Seen:
+        data = data_of(event)
+        if data is None:
+            return self._without_data(event)
+        if data.strip() == b"[DONE]":
+            self.done = True
+            return Seen(event, EventKind.DONE)
+        payload = _json(data)
+        error = error_in(payload)
+        if error is None and fields(event, b"event") == [b"error"]:
+            error = {"message": "", **payload} if isinstance(payload, dict) else {"message": str(payload)}
+        if error is not None:
+            return Seen(b"", EventKind.ERROR, error)
+        if not isinstance(payload, dict):
+            return Seen(event, EventKind.OTHER)
+        return self._chunk(event, payload)
+
+    def _without_data(self, event: bytes) -> Seen:
+        # llama.cpp builds through 2025 wrote `error: {...}`; some proxies put a bare JSON body into an event stream.
+        for text in fields(event, b"error"):
+            payload = _json(text)
+            told = payload if isinstance(payload, dict) else {"message": text.decode("utf-8", "replace")}
+            return Seen(b"", EventKind.ERROR, error_in(told) or told)
+        bare = event.strip()
+        if not bare.startswith(b"{"):
+            return Seen(event, EventKind.COMMENT)
+        error = error_in(_json(bare))
+        return Seen(event, EventKind.OTHER) if error is None else Seen(b"", EventKind.ERROR, error)
+
+    def _chunk(self, event: bytes, payload: dict[str, Any]) -> Seen:
+        choices = payload.get("choices")
+        token = role = finished = False
+        index = self._last_ended
+        for choice in choices if isinstance(choices, list) else ():
+            if not isinstance(choice, dict):
+                continue
+            index = choice.get("index") or 0
+            self._started.add(index)
+            delta = choice.get("delta")
+            if _has_text(choice, delta):
+                token = True
+            elif isinstance(delta, dict) and "role" in delta:
+                role = True
+            reason = choice.get("finish_reason")
+            if reason is not None:
+                finished = True
+                self.finish_reason = str(reason)
+                self._ended.add(index)
+                self._last_ended = index
+        self._tally.add(payload, index)
+        forward = self._rename(event) if self._alias is not None else event
+        if token:
+            self.tokens_seen += 1
+        if finished:
+            return Seen(forward, EventKind.FINISH, None, token)
+        if token:
+            return Seen(forward, EventKind.TOKEN, None, True)
+        if choices == [] and isinstance(payload.get("usage"), dict):
+            return Seen(forward if self._show_usage else b"", EventKind.USAGE)
+        return Seen(forward, EventKind.ROLE if role else EventKind.OTHER)
+
+    def _rename(self, event: bytes) -> bytes:
+        found = event.find(self._served) if self._served else -1
+        if found < 0:
+            self._learn_name(event)
+            found = event.find(self._served) if self._served else -1
+            if found < 0:
+                return event
+        return b"".join((event[:found], self._shown, event[found + len(self._served) :]))
+
+    def _learn_name(self, event: bytes) -> None:
+        # The chunk's own `"model": "..."` as this engine writes it, the same bytes in every chunk.
+        data = data_of(event) or b""
+        for member in members(data):
+            if member.key == "model":
+                self._served = data[member.key_start : member.value_end]
+                self._shown = data[member.key_start : member.value_start] + (self._alias or b"")
+
+
+def _has_text(choice: dict[str, Any], delta: object) -> bool:
+    if isinstance(delta, dict):
+        return any(delta.get(name) for name in _TEXT_FIELDS)
+    return bool(choice.get("text"))
+
+
+def _json(data: bytes) -> object:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None

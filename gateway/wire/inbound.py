@@ -1,0 +1,64 @@
+"""A request as the edge hands it on: bytes and who sent them, not yet read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.core.boundary import Label
+
+__all__ = ["AccessNote", "Client", "Inbound"]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Whoever a key belongs to. Holds no key.
+
+    `models`: names it may use, None for all. `klass` and `label`: overrides of the model's own class and data label.
+    `running`: requests at once, None for no limit. `context`: cap in tokens, None for no cap of its own.
+    """
+
+    name: str
+    models: frozenset[str] | None = None
+    klass: str | None = None
+    label: Label | None = None
+    running: int | None = None
+    context: int | None = None
+
+
+@dataclass(slots=True)
+class AccessNote:
+    """What is learned about a request on its way, for its one line in the access log. Seconds and tokens; no prompt text.
+
+    The edge makes it, whoever knows a field fills it in, the edge writes the line when the answer has ended.
+    """
+
+    request_id: str | None = None
+    model: str | None = None
+    """A configured or discovered name; leave it None for a name that only the client knows."""
+    backend: str | None = None
+    outcome: str | None = None
+    reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    queue_s: float | None = None
+    ttft_s: float | None = None
+
+
+@dataclass(slots=True)
+class Inbound:
+    """One request with its body read, decoded and within limits.
+
+    `surface` is "chat" or "completions". `headers` has lower-case names and none that carry a credential. `received_at` is in
+    seconds on the monotonic clock, when the request's head was complete. `request_id` is the caller's own `x-request-id`, if it
+    sent one that is fit to print.
+    """
+
+    surface: str
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    client: Client
+    received_at: float
+    request_id: str | None = None
+    note: AccessNote = field(default_factory=AccessNote)

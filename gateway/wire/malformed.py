@@ -1,0 +1,73 @@
+"""A body that can't be read, as an error that names the member at fault and never quotes the text."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import msgspec
+
+from gateway.errors import MalformedRequest
+from gateway.wire.splice import KEY, NEXT
+
+__all__ = ["malformed"]
+
+_PATH = re.compile(r" - at `\$\.?([^`]*)`$")
+_MISSING = re.compile(r"missing required field `([^`]+)`")
+_BYTE = re.compile(r" ?\(byte (\d+)\)$")
+# Half of a surrogate pair: a high one without its low one, or a low one alone.
+_HALF = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+
+
+def malformed(body: bytes, error: Exception) -> MalformedRequest:
+    """The error to raise for `error`, which a decoder raised for `body`."""
+    if isinstance(error, RecursionError):
+        return MalformedRequest("the body is nested too deeply")
+    if isinstance(error, UnicodeDecodeError):
+        return MalformedRequest("the body is not valid UTF-8", param=_member_at(body, error.start))
+    text = str(error)
+    if isinstance(error, msgspec.ValidationError):
+        at = _PATH.search(text)
+        path = at[1] if at else ""
+        missing = _MISSING.search(text)
+        if missing:
+            path = f"{path}.{missing[1]}" if path else missing[1]
+            return MalformedRequest(f"{path} is required", param=path, code="missing_required_parameter")
+        what = _PATH.sub("", text).replace("`", "")
+        return MalformedRequest(f"{path or 'the body'}: {what[:1].lower()}{what[1:]}", param=path or None)
+    half = _HALF.search(body)
+    if half is not None and ("surrogate" in text or "truncated" in text or "hex escape" in text):
+        param = _member_at(body, half.start())
+        return MalformedRequest(f"{param or 'the body'}: half of a surrogate pair is no character", param=param)
+    at = _BYTE.search(text)
+    if at is None:
+        return MalformedRequest("the body is not valid JSON: it ends too early", code="invalid_json")
+    offset = int(at[1])
+    what = _BYTE.sub("", text).removeprefix("JSON is malformed: ")
+    return MalformedRequest(
+        f"the body is not valid JSON: {what} at byte {offset}", param=_member_at(body, offset), code="invalid_json"
+    )
+
+
+def _member_at(body: bytes, offset: int) -> str | None:
+    # The top-level key whose value holds `offset`. As Latin-1 every byte is one character.
+    text = body.decode("latin-1")
+    decoder = json.JSONDecoder(parse_int=len, parse_float=len, strict=False)
+    at = len(text) - len(text.lstrip(" \t\r\n")) + 1
+    while (key := KEY.match(body, at)) is not None:
+        if key.start() > offset:
+            return None
+        try:
+            end = decoder.raw_decode(text, key.end())[1]
+        except (ValueError, RecursionError):
+            end = len(body)
+        if key.end() <= offset < end:
+            return key[1].decode("utf-8", "replace")[:64]
+        after = NEXT.match(body, end)
+        if after is None:
+            return None
+        at = after.end()
+    return None

@@ -1,0 +1,138 @@
+"""From a decision's no to an error that tells a person which limit, which estimate, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.core.decision import Candidate, Decision, Verdict
+from gateway.core.plan import Plan
+from gateway.core.reasons import SENTENCES, Reason
+from gateway.core.request import Request
+from gateway.errors import (
+    ContextTooLong,
+    Forbidden,
+    GatewayError,
+    OverQuota,
+    Saturated,
+    Unavailable,
+    UnknownModel,
+)
+
+__all__ = ["refusal", "unknown_model"]
+
+
+def refusal(request: Request, decision: Decision, plan: Plan) -> GatewayError:
+    """Return what to raise for this decision; its message holds names and numbers, never prompt text."""
+    make = _MAKERS.get(decision.reason, _unavailable)
+    error = make(request, decision, plan)
+    error.reason = decision.reason
+    error.decision_id = request.id
+    if error.retry_after is None:
+        error.retry_after = decision.retry_after
+    return error
+
+
+def unknown_model(model: str, known: tuple[str, ...]) -> UnknownModel:
+    """Name the models that the caller may use instead."""
+    shown = ", ".join(known[:20]) or "none"
+    return UnknownModel(f"The model '{_short(model)}' does not exist here. Models you can use: {shown}.", param="model")
+
+
+def _context(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
+    estimate = max((e.prompt for e in request.estimates.values()), default=0)
+    limit = decision.limit or 0
+    return ContextTooLong(
+        f"This model's maximum context length is {limit} tokens. However, your messages are about {estimate} tokens "
+        f"(estimated). Please reduce the length of the messages, or use a model with a larger context.",
+        param="messages",
+    )
+
+
+def _saturated(request: Request, decision: Decision, plan: Plan) -> GatewayError:
+    where = _full(decision)
+    if decision.reason is Reason.QUEUE_FULL:
+        queue = f"{plan.queue.length} requests for '{_short(request.model)}' already wait"
+        return Saturated(
+            f"Every backend is busy and the queue is full: {queue}.{where} {_later(decision)}", code="queue_full"
+        )
+    waited = decision.now - request.arrival
+    if decision.reason is Reason.DEADLINE:
+        return Saturated(
+            f"The first token can't come before this request's deadline.{where} {_later(decision)}", code="deadline"
+        )
+    return Saturated(
+        f"No place freed up within {waited:.0f} s (limit {plan.queue.wait:g} s).{where} {_later(decision)}",
+        code="queue_timeout",
+    )
+
+
+def _unavailable(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
+    states = "; ".join(f"{c.backend} {SENTENCES[c.reason]}" for c in decision.trace.candidates if c.reason is not None)
+    return Unavailable(
+        f"No backend that may serve '{_short(request.model)}' is working right now{f': {states}' if states else ''}. "
+        f"{_later(decision)}"
+    )
+
+
+def _boundary(request: Request, _decision: Decision, _plan: Plan) -> GatewayError:
+    label = request.label.name.lower()
+    return Forbidden(
+        f"This request is labelled '{label}', and no backend for '{_short(request.model)}' is cleared for it. "
+        "Use another model, or ask an administrator to clear a backend.",
+        code="outside_data_boundary",
+    )
+
+
+def _ability(request: Request, _decision: Decision, _plan: Plan) -> GatewayError:
+    needs = ", ".join(sorted(request.needs))
+    return Forbidden(
+        f"No backend for '{_short(request.model)}' offers what this request needs ({needs}).", code="missing_ability"
+    )
+
+
+def _quota(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
+    return OverQuota(f"A limit of the key '{request.client}' is reached. {_later(decision)}")
+
+
+def _spent(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
+    tried = ", ".join(sorted(request.tried))
+    return Unavailable(f"Every allowed attempt failed (tried: {tried}). {_later(decision)}", code="retries_spent")
+
+
+def _full(decision: Decision) -> str:
+    """What each working backend is short of, in numbers."""
+    parts = [_shortage(c) for c in decision.trace.candidates if c.reason in _SHORTAGES]
+    return f" Now: {'; '.join(parts)}." if parts else ""
+
+
+_SHORTAGES = (Reason.KV_FULL, Reason.SLOTS_FULL, Reason.PREFILL_BACKLOG, Reason.CLASS_CEILING, Reason.LOADING)
+
+
+def _shortage(candidate: Candidate) -> str:
+    text = f"{candidate.backend} {SENTENCES[candidate.reason]}" if candidate.reason is not None else candidate.backend
+    if candidate.limit is not None and candidate.needed is not None:
+        text += f" (needs {candidate.needed:,.6g}, limit {candidate.limit:,.6g})"
+    return text
+
+
+def _later(decision: Decision) -> str:
+    if decision.retry_after is None:
+        return "Please try again later." if decision.verdict in (Verdict.SHED, Verdict.REJECT) else ""
+    return f"Please try again in {max(1, round(decision.retry_after))} s."
+
+
+def _short(name: str) -> str:
+    """A client's own string, bounded, for use in a message."""
+    return name if len(name) <= 100 else name[:97] + "..."
+
+
+_MAKERS: dict[Reason, Callable[[Request, Decision, Plan], GatewayError]] = {
+    Reason.CONTEXT_TOO_LONG: _context,
+    Reason.QUEUE_FULL: _saturated,
+    Reason.QUEUE_TIMEOUT: _saturated,
+    Reason.DEADLINE: _saturated,
+    Reason.OUTSIDE_BOUNDARY: _boundary,
+    Reason.MISSING_ABILITY: _ability,
+    Reason.OVER_QUOTA: _quota,
+    Reason.RETRIES_SPENT: _spent,
+}

@@ -1,0 +1,105 @@
+"""The prompt as one canonical byte string, for fingerprints and token estimates.
+
+Order and content are what chat templates render: tools first, then the messages. Ids and metadata are left out.
+Pictures and sounds stand in as a digest: they must tell prompts apart, but their base64 is no text to count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import xxhash
+
+from gateway.wire.chat_body import NOTHING, Call, Message, Part
+
+__all__ = ["Rendered", "render_chat", "render_prompts"]
+
+_CALLS = msgspec.json.Decoder(list[Call])
+_STRING = msgspec.json.Decoder(str)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """pieces: tools JSON as received, then for every message role, name, content parts, tool calls and reasoning.
+
+    message_ends: the length in bytes of the joined pieces up to the end of each message.
+    """
+
+    pieces: list[bytes]
+    message_ends: list[int]
+
+    @property
+    def messages(self) -> int:
+        """How many messages (or prompts) there are."""
+        return len(self.message_ends)
+
+
+def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
+    """Render a conversation; `tools` is the raw JSON of the tool list, empty for none."""
+    pieces = [tools] if tools else []
+    total = len(tools)
+    ends: list[int] = []
+    for message in messages:
+        first = len(pieces)
+        pieces.append(message.role.encode() + b"\n")
+        if message.name is not NOTHING:
+            pieces.append(_loose(message.name) + b"\n")
+        content = message.content
+        if isinstance(content, str):
+            pieces.append(content.encode())
+        elif content is not None:
+            pieces.extend(part.encode() if isinstance(part, str) else _part(part) for part in content)
+        if message.tool_calls is not NOTHING:
+            pieces.extend(_calls(message.tool_calls))
+        if message.function_call is not NOTHING:
+            pieces.append(bytes(message.function_call))
+        thoughts = (message.reasoning_content, message.reasoning)
+        pieces.extend(_loose(thought) for thought in thoughts if thought is not NOTHING)
+        pieces.append(b"\n")
+        total += sum(map(len, pieces[first:]))
+        ends.append(total)
+    return Rendered(pieces, ends)
+
+
+def render_prompts(prompts: list[bytes]) -> Rendered:
+    """Render the prompts of a completion request: text, or the raw JSON of token ids."""
+    ends: list[int] = []
+    total = 0
+    for prompt in prompts:
+        total += len(prompt)
+        ends.append(total)
+    return Rendered(prompts, ends)
+
+
+def _part(part: Part) -> bytes:
+    if part.text is not None:
+        return part.text.encode()
+    if part.refusal is not None:
+        return part.refusal.encode()
+    for raw in (part.image_url, part.image, part.input_audio, part.audio_url, part.video_url, part.file):
+        if raw is not NOTHING:
+            return f"<{part.type} {xxhash.xxh3_64_hexdigest(memoryview(raw))}>".encode()
+    return part.type.encode()
+
+
+def _calls(raw: msgspec.Raw) -> list[bytes]:
+    data = bytes(raw)
+    if data == b"null":
+        return []
+    try:
+        calls = _CALLS.decode(data)
+    except msgspec.MsgspecError:
+        return [data]  # not the usual shape: the engine will say what it thinks of it
+    pieces: list[bytes] = []
+    for call in calls:
+        pieces += (call.function.name.encode(), b"\n", _loose(call.function.arguments))
+    return pieces
+
+
+def _loose(raw: msgspec.Raw) -> bytes:
+    # Text when it is a string, else the JSON as it came; null is nothing.
+    data = bytes(raw)
+    if data.startswith(b'"'):
+        return _STRING.decode(data).encode()
+    return b"" if data == b"null" else data

@@ -1,0 +1,110 @@
+"""What an answer cost, read from any engine's `usage` and from llama.cpp's `timings`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+__all__ = ["Usage", "UsageTally", "usage_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and, where the engine tells, seconds. None means that the engine did not say."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int | None = None
+    prompt_seconds: float | None = None
+    decode_seconds: float | None = None
+
+
+def usage_of(payload: Mapping[str, Any]) -> Usage | None:
+    """The usage in a decoded answer or chunk, or None when it has none.
+
+    llama.cpp puts `timings` on the last chunk of every stream: `cache_n + prompt_n` are the prompt's tokens,
+    `predicted_n` the generated ones, so its usage can be read without asking for it.
+    """
+    usage, timings = payload.get("usage"), payload.get("timings")
+    if not isinstance(usage, dict):
+        usage = {}
+    if not isinstance(timings, dict):
+        timings = {}
+    cached = _whole(timings.get("cache_n"))
+    processed = _whole(timings.get("prompt_n"))
+    prompt = _whole(usage.get("prompt_tokens"))
+    if prompt is None and processed is not None:
+        prompt = processed + (cached or 0)
+    completion = _whole(usage.get("completion_tokens"))
+    if completion is None:
+        completion = _whole(timings.get("predicted_n"))
+    if prompt is None and completion is None:
+        return None
+    details = usage.get("prompt_tokens_details")
+    if isinstance(details, dict):
+        told = _whole(details.get("cached_tokens"))
+        cached = told if told is not None else cached
+    return Usage(
+        prompt_tokens=prompt or 0,
+        completion_tokens=completion or 0,
+        cached_tokens=cached,
+        prompt_seconds=_seconds(timings.get("prompt_ms")),
+        decode_seconds=_seconds(timings.get("predicted_ms")),
+    )
+
+
+class UsageTally:
+    """The usage of a whole exchange.
+
+    vLLM sums over all choices itself and repeats running totals; llama.cpp reports every choice apart, and its
+    non-stream answer counts one choice only. `prompts` is how many prompts a completion request had.
+    """
+
+    __slots__ = ("_latest", "_parts", "_prompts", "_usage_of")
+
+    def __init__(self, prompts: int = 1, usage_of: Callable[[Mapping[str, Any]], Usage | None] = usage_of) -> None:
+        self._prompts = prompts
+        self._usage_of = usage_of
+        self._latest: Usage | None = None
+        self._parts: dict[int, Usage] = {}
+
+    def add(self, payload: Mapping[str, Any], choice: int) -> None:
+        """Take note of a chunk's usage, if it has any; `choice` is the index that it speaks of."""
+        usage = self._usage_of(payload)
+        if usage is None:
+            return
+        self._latest = usage
+        if usage.prompt_seconds is not None:  # from `timings`: one choice's own
+            self._parts[choice] = usage
+
+    @property
+    def total(self) -> Usage | None:
+        """The sum over choices; one prompt shared by several choices counts once."""
+        latest = self._latest
+        if latest is None or len(self._parts) < 2:
+            return latest
+        parts = self._parts.values()
+        total = replace(
+            latest,
+            completion_tokens=sum(part.completion_tokens for part in parts),
+            decode_seconds=max(part.decode_seconds or 0.0 for part in parts),
+        )
+        if self._prompts < 2:
+            return total
+        return replace(
+            total,
+            prompt_tokens=sum(part.prompt_tokens for part in parts),
+            cached_tokens=sum(part.cached_tokens or 0 for part in parts),
+            prompt_seconds=sum(part.prompt_seconds or 0.0 for part in parts),
+        )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _seconds(milliseconds: object) -> float | None:
+    if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool) and milliseconds >= 0:
+        return milliseconds / 1000.0
+    return None
