@@ -1,0 +1,141 @@
+"""Lengths seen so far as a discrete survival curve: a log histogram that knows what was cut short.
+
+A stream that ended at a limit, or whose client left, only says that its length would have been at least that. Counted
+as ends, such streams would teach the limit as the natural length; here they count as survivors up to that point
+(Kaplan-Meier on fixed bins).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+
+__all__ = ["BINS", "EDGES", "SurvivalCurve", "SurvivalSketch", "lognormal_counts"]
+
+BINS = 64
+
+
+def _edges() -> tuple[int, ...]:
+    edges: list[int] = []
+    for i in range(BINS):
+        edges.append(max(edges[-1] + 1 if edges else 1, math.ceil(1.2**i)))
+    return tuple(edges)
+
+
+EDGES = _edges()
+"""Upper edge of each bin, tokens: 1..16 singly, then 20 % wide, up to 97 k: finer than lengths vary by themselves."""
+
+_GROWTH = 2.0 ** (1.0 / 500.0)
+_HALF_LIFE_SECONDS = 86_400.0
+_RESCALE = 1e9
+_TINY = 1e-9
+_PAST_GRID = 1.25
+
+
+class SurvivalSketch:
+    """Decayed counts of ends and of cut-off streams by bin: half of the weight goes with 500 samples, and with 24 h."""
+
+    __slots__ = ("_censored", "_ended", "_last", "_partly", "_weight")
+
+    def __init__(self) -> None:
+        self._ended = [0.0] * BINS
+        self._censored = [0.0] * BINS  # cut off later than this bin, before the end of the next
+        self._partly = [0.0] * BINS  # exposure to the bin in which they were cut off
+        self._weight = 1.0  # of the next sample: it grows, so that older counts need no touching
+        self._last: float | None = None
+
+    def learn(self, tokens: int, finished: bool, now: float | None = None) -> None:
+        """Count one stream of `tokens` tokens; `finished` means that the model ended it. `now` in seconds."""
+        self._weight *= _GROWTH
+        if now is not None:
+            if self._last is not None and now > self._last:
+                # Past a thousand half-lives nothing is left anyway, and the power would overflow.
+                self._weight *= 2.0 ** min(900.0, (now - self._last) / _HALF_LIFE_SECONDS)
+            self._last = now
+        if self._weight > _RESCALE:
+            self._ended = [count / self._weight for count in self._ended]
+            self._censored = [count / self._weight for count in self._censored]
+            self._partly = [count / self._weight for count in self._partly]
+            self._weight = 1.0
+        bin_ = min(BINS - 1, bisect_left(EDGES, max(1, tokens)))
+        if finished:
+            self._ended[bin_] += self._weight
+            return
+        # Seen for a part of its last bin only: without that part, the few that ended early in the bin of a common
+        # limit would look like all that reached it.
+        start = EDGES[bin_ - 1] if bin_ else 0
+        self._partly[bin_] += self._weight * min(1.0, (tokens - start) / (EDGES[bin_] - start))
+        if bin_:
+            self._censored[bin_ - 1] += self._weight
+
+    def counts(self) -> tuple[list[float], list[float]]:
+        """By bin, in units of the newest sample: streams that ended in it, and streams that could have."""
+        ended, reached, running = [0.0] * BINS, [0.0] * BINS, 0.0
+        for b in range(BINS - 1, -1, -1):
+            ended[b] = self._ended[b] / self._weight
+            running += ended[b] + self._censored[b] / self._weight
+            reached[b] = running + self._partly[b] / self._weight
+        return ended, reached
+
+
+def lognormal_counts(median: float, sigma: float) -> tuple[list[float], list[float]]:
+    """Counts of one imagined stream with a log-normal length, as a prior: (ended, reached) by bin."""
+    above = [0.5 * math.erfc(math.log(edge / median) / (sigma * math.sqrt(2.0))) for edge in EDGES]
+    reached = [1.0, *above[:-1]]
+    return [alive - left for alive, left in zip(reached, above, strict=True)], reached
+
+
+class SurvivalCurve:
+    """P(length > tokens), piecewise linear between bin edges; built from blended counts."""
+
+    __slots__ = ("_gone", "_left")
+
+    def __init__(self, ended: Sequence[float], reached: Sequence[float]) -> None:
+        left, alive = [1.0], 1.0
+        for ends, risk in zip(ended, reached, strict=True):
+            alive *= 1.0 - min(1.0, ends / risk) if risk > _TINY else 1.0
+            left.append(alive)
+        self._left = left  # at 0 and at each edge
+        self._gone = [1.0 - share for share in left]
+
+    def left(self, tokens: float) -> float:
+        """Share of streams that are longer than `tokens`."""
+        if tokens >= EDGES[-1]:
+            return self._left[-1]
+        b = bisect_left(EDGES, tokens)
+        start, stop = (EDGES[b - 1] if b else 0), EDGES[b]
+        return self._left[b] + (self._left[b + 1] - self._left[b]) * (tokens - start) / (stop - start)
+
+    def quantile(self, q: float, generated: int = 0) -> int:
+        """The length, in tokens, that a share `q` of the streams stays under once they have `generated` tokens."""
+        alive = self.left(generated)
+        if alive < _TINY or generated >= EDGES[-1]:
+            return math.ceil(max(1, generated) * _PAST_GRID)
+        wanted = 1.0 - (1.0 - q) * alive
+        b = bisect_left(self._gone, wanted)
+        if b >= len(self._gone):
+            return EDGES[-1]
+        if b == 0:
+            return max(1, generated)
+        start, stop = (EDGES[b - 2] if b > 1 else 0), EDGES[b - 1]
+        rise = self._gone[b] - self._gone[b - 1]
+        length = start + (stop - start) * (wanted - self._gone[b - 1]) / rise
+        return max(generated, math.ceil(length - _TINY), 1)
+
+    def remaining(self, generated: int, cap: int) -> float:
+        """Expected further tokens of a stream that has `generated` and ends at `cap` at the latest."""
+        if cap <= generated:
+            return 0.0
+        alive = self.left(generated)
+        if alive < _TINY or generated >= EDGES[-1]:
+            return min(float(cap - generated), generated * (_PAST_GRID - 1.0))
+        area, at, height = 0.0, float(generated), alive
+        for b in range(bisect_left(EDGES, generated + 1), BINS):
+            stop = min(EDGES[b], cap)
+            low = self._left[b + 1] if stop == EDGES[b] else self.left(stop)
+            area += (stop - at) * (height + low) / 2.0
+            if stop == cap:
+                break
+            at, height = float(stop), low
+        return area / alive
