@@ -1,0 +1,208 @@
+"""What our own requests hold on each backend, right now: every lease is entered once and settled once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.core.account import Account, Lease, Totals
+from gateway.core.footprint import Footprint
+from gateway.core.reasons import Reason
+
+__all__ = ["EXTEND_AT", "Ledger", "Limits", "Refused", "Reserved", "Totals"]
+
+EXTEND_AT = 0.9
+"""Share of the reserved output that is used up when a lease should be extended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one backend may hold for one class of request; `admission.limits_of` derives it from a snapshot.
+
+    `kv` in tokens, `alone` the same for a request that finds the backend idle (both None: the pool is not known);
+    `sequences` running at once; `backlog` seconds of prefill that may be queued before something new is sent.
+    """
+
+    kv: int | None
+    alone: int | None
+    sequences: int
+    backlog: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The lease is entered; `totals` include it."""
+
+    lease: str
+    backend: str
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was entered: the totals moved on since the decision. `limit`, `needed`: tokens, sequences or seconds."""
+
+    reason: Reason
+    limit: float
+    needed: float
+    totals: Totals
+
+
+class Ledger:
+    """All open leases of this gateway. One writer; `now` is seconds on one monotonic clock.
+
+    `reserve` reads the totals and writes the lease in one step, so a decision made on an old snapshot can't overfill
+    a backend.
+    """
+
+    __slots__ = ("_accounts", "_leases")
+
+    def __init__(self) -> None:
+        self._leases: dict[str, Lease] = {}
+        self._accounts: dict[str, Account] = {}
+
+    def __len__(self) -> int:
+        """Leases that are not settled."""
+        return len(self._leases)
+
+    def __contains__(self, lease: object) -> bool:
+        """Say whether this lease is open."""
+        return lease in self._leases
+
+    def reserve(
+        self, lease: str, backend: str, footprint: Footprint, prefill_seconds: float, limits: Limits, now: float
+    ) -> Reserved | Refused:
+        """Enter a lease if the backend has room for it under `limits`, else say what is missing.
+
+        Raises ValueError when a lease of this id is open.
+        """
+        if lease in self._leases:
+            raise ValueError(f"lease {lease} is already open")
+        account = self._accounts.get(backend)
+        if account is None:
+            account = self._accounts[backend] = Account()
+        missing = _missing(account, footprint, limits, now)
+        if missing is not None:
+            return Refused(*missing, totals=account.totals(now))
+        entry = Lease(lease, backend, footprint.kv, footprint.output, footprint.prompt, footprint.sequences)
+        self._leases[lease] = entry
+        account.open(entry, prefill_seconds, now)
+        return Reserved(lease, backend, account.totals(now))
+
+    def first_token(self, lease: str, now: float) -> bool:
+        """Move a lease from prefill to decode; False when it is there already or settled."""
+        entry = self._leases.get(lease)
+        if entry is None or not self._accounts[entry.backend].end_prefill(lease, now):
+            return False
+        self._accounts[entry.backend].start_decode(entry)
+        return True
+
+    def grow(self, lease: str, tokens: int) -> bool:
+        """Count `tokens` more output tokens, of all choices; True when the lease should be extended now."""
+        entry = self._leases.get(lease)
+        if entry is None:
+            return False
+        entry.generated += tokens
+        account = self._accounts[entry.backend]
+        if not account.is_prefilling(lease):
+            account.resident += tokens
+        return entry.generated >= EXTEND_AT * entry.output
+
+    def extend(self, lease: str, tokens: int, limits: Limits) -> bool:
+        """Reserve `tokens` more for a running lease, if they fit.
+
+        When they don't, nothing is killed: the backend counts as overcommitted and takes nothing new until this lease
+        is extended or settled.
+        """
+        entry = self._leases.get(lease)
+        if entry is None:
+            return False
+        account = self._accounts[entry.backend]
+        allowed = limits.alone if account.running == entry.sequences else limits.kv
+        if allowed is not None and account.reserved + tokens > allowed:
+            if not entry.denied:
+                entry.denied = True
+                account.denied += 1
+            return False
+        entry.kv += tokens
+        entry.output += tokens
+        account.reserved += tokens
+        if entry.denied:
+            entry.denied = False
+            account.denied -= 1
+        return True
+
+    def settle(self, lease: str, now: float, linger_until: float | None = None) -> bool:
+        """Close a lease, whatever became of it. True the first time, False ever after.
+
+        With `linger_until` its slot and KV stay booked, for an engine that goes on after an abort, until `release`,
+        `observe` or `expire` gives them back.
+        """
+        entry = self._leases.pop(lease, None)
+        if entry is None:
+            return False
+        account = self._accounts[entry.backend]
+        account.close(entry, now)
+        if linger_until is not None and linger_until > now:
+            entry.linger_until = linger_until
+            account.lingering[lease] = entry
+        else:
+            account.free(entry)
+        return True
+
+    def release(self, lease: str) -> bool:
+        """Give back what a settled lease lingers on; False when it doesn't."""
+        for account in self._accounts.values():
+            entry = account.lingering.pop(lease, None)
+            if entry is not None:
+                account.free(entry)
+                return True
+        return False
+
+    def observe(self, backend: str, engine_running: int) -> int:
+        """Compare with the number of sequences that the engine itself says it runs; give back what it has let go.
+
+        Returns the sequences given back, oldest leases first.
+        """
+        account = self._accounts.get(backend)
+        if account is None or not account.lingering:
+            return 0
+        gone, freed = account.running - engine_running, 0
+        for entry in list(account.lingering.values()):
+            if freed + entry.sequences > gone:
+                break
+            self.release(entry.id)
+            freed += entry.sequences
+        return freed
+
+    def expire(self, now: float) -> int:
+        """Give back what has lingered past its bound; returns the number of leases."""
+        past = [e.id for a in self._accounts.values() for e in a.lingering.values() if e.linger_until <= now]
+        for lease in past:
+            self.release(lease)
+        return len(past)
+
+    def totals(self, backend: str, now: float) -> Totals:
+        """What our leases hold on that backend."""
+        account = self._accounts.get(backend)
+        return account.totals(now) if account is not None else Totals()
+
+    def open_on(self, backend: str) -> list[str]:
+        """Ids of the open leases on that backend, oldest first."""
+        return [entry.id for entry in self._leases.values() if entry.backend == backend]
+
+
+def _missing(account: Account, footprint: Footprint, limits: Limits, now: float) -> tuple[Reason, float, float] | None:
+    alone = account.running == 0
+    running = account.running + footprint.sequences
+    if running > limits.sequences and not (alone and limits.sequences > 0):
+        return Reason.SLOTS_FULL, limits.sequences, running
+    allowed = limits.alone if alone else limits.kv
+    kv = account.reserved + footprint.kv
+    if allowed is not None and kv > allowed:
+        return Reason.KV_FULL, allowed, kv
+    if account.denied:
+        return Reason.KV_FULL, account.reserved, kv
+    backlog = account.backlog(now)
+    if backlog > limits.backlog:
+        return Reason.PREFILL_BACKLOG, limits.backlog, backlog
+    return None
