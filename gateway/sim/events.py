@@ -1,0 +1,98 @@
+"""What happens in a simulated run, and what a policy can do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.sim.engine_model import EngineModel, Finished
+from gateway.sim.sequence import SimRequest
+
+__all__ = [
+    "Action",
+    "Arrival",
+    "Arrived",
+    "Ended",
+    "Event",
+    "FirstToken",
+    "Place",
+    "Policy",
+    "Refuse",
+    "Tick",
+    "WakeAt",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request and the second at which it comes."""
+
+    at_s: float
+    request: SimRequest
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A request came and waits for the policy to place it."""
+
+    arrival: Arrival
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    """The prefill of a placed request is done."""
+
+    request_id: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A placed request has its whole answer, or was given up by its engine."""
+
+    engine: str
+    finished: Finished
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A moment that the policy asked for with `WakeAt`."""
+
+
+Event = Arrived | FirstToken | Ended | Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Send a waiting request to an engine now."""
+
+    request_id: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Turn a waiting request down."""
+
+    request_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Ask for a `Tick`."""
+
+    at_s: float
+
+
+Action = Place | Refuse | WakeAt
+
+
+class Policy(Protocol):
+    """Decides where and whether; it keeps its own queue and its own view of the engines."""
+
+    def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
+        """What to do about `event`; any number of waiting requests may be placed, refused or left waiting."""
+        ...
