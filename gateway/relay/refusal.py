@@ -1,0 +1,31 @@
+"""An engine's own "no" inside an answer that began with 200."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gateway.errors import BadStatus
+
+__all__ = ["in_stream", "status_of"]
+
+
+def status_of(error: dict[str, Any]) -> int:
+    """The HTTP status that an engine's error object stands for: its numeric `code`, else 400 or 500 by its `type`.
+
+    vLLM and llama.cpp put the status they would have answered with into `code`.
+    """
+    for name in ("code", "status"):
+        value = error.get(name)
+        if isinstance(value, str) and value.isdecimal():
+            value = int(value)
+        if isinstance(value, int) and 400 <= value < 600:
+            return value
+    return 400 if "request" in str(error.get("type", "")).lower() else 500
+
+
+def in_stream(error: dict[str, Any]) -> BadStatus:
+    """An error event as the error answer it should have been; the engine's words are in `payload` only."""
+    payload = msgspec.json.encode({"error": error})
+    return BadStatus("the engine reported an error in its stream", status=status_of(error), payload=payload)

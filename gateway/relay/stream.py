@@ -1,0 +1,230 @@
+"""An event stream from an engine to a client, as it comes.
+
+One read from the engine is framed into events, every event is looked at once, and what the client gets of them is
+written in one piece, all inside the transport's read callback.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.errors import BadStatus, StreamBroken, UpstreamError
+from gateway.relay.call import Call
+from gateway.relay.downstream import Downstream
+from gateway.relay.headers import first, stream_headers
+from gateway.relay.limits import Hooks, Limits
+from gateway.relay.meter import Meter
+from gateway.relay.refusal import in_stream, status_of
+from gateway.relay.sink import Headers
+from gateway.relay.toward_client import ClientExchange
+from gateway.relay.upstream import Pool
+from gateway.relay.wheel import TimerWheel
+from gateway.wire.chat_stream import ChatStream, EventKind
+from gateway.wire.error_body import error_event, upstream_error
+from gateway.wire.sse import Framer
+
+__all__ = ["relay_stream"]
+
+KEEPALIVE = b": keepalive\n\n"
+"""A comment: event stream parsers skip it, sockets and proxies see traffic."""
+
+_PROGRESS_EVERY = 64  # token events between two calls of Hooks.progress
+_AFTER_DONE_S = 2.0  # an engine that has said [DONE] has this long to end its body
+_HELD_LIMIT = 64 << 10  # bytes of comments and role chunks held back before the first token
+_MESSAGE_LIMIT = 500  # characters of an engine's own error text
+_TOKEN, _COMMENT, _ROLE = EventKind.TOKEN, EventKind.COMMENT, EventKind.ROLE
+
+
+async def relay_stream(
+    pool: Pool,
+    call: Call,
+    down: Downstream,
+    view: ChatStream,
+    meter: Meter,
+    limits: Limits,
+    wheel: TimerWheel,
+    hooks: Hooks = Hooks(),  # noqa: B008 - frozen
+) -> None:
+    """Send `call` and relay the event stream that answers it; returns when the client has been given all of it.
+
+    The status line is held back until the first token (or a keepalive comment) is due, so up to there an engine's
+    failure leaves the client untouched and is raised as it is: ConnectFailed, TimedOut, StreamBroken, or BadStatus
+    with the engine's error in `payload`, also where that error was the first event of a 200. Later the client gets an
+    error event and a cut connection, and StreamBroken is raised with `started` true and the failure as its cause.
+    The end of the body without a finish_reason or `[DONE]` is a failure. Raises ClientClosed when the client is gone
+    or reads nothing for `limits.write_s` seconds. Cancelled, it closes the engine's connection at once.
+    """
+    await StreamExchange(pool, call, down, view, meter, limits, wheel, hooks).run()
+
+
+class StreamExchange(ClientExchange):
+    """The exchange of `relay_stream`."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        call: Call,
+        down: Downstream,
+        view: ChatStream,
+        meter: Meter,
+        limits: Limits,
+        wheel: TimerWheel,
+        hooks: Hooks,
+    ) -> None:
+        super().__init__(pool, call, down, meter, limits, wheel)
+        self._view = view
+        self._hooks = hooks
+        self._framer = Framer()
+        self._held: list[bytes] | None = []  # None once the status line is out
+        self._held_bytes = 0
+        self._told = 0
+        self._engine_message = ""
+        self._keepalive = wheel.start(float("inf"), self._quiet)
+
+    async def run(self) -> None:
+        """As `ClientExchange.run`."""
+        try:
+            await super().run()
+        finally:
+            self._keepalive.cancel()
+
+    def head(self, status: int, headers: Headers) -> None:
+        """A JSON answer where a stream was asked for is read as an error answer."""
+        super().head(status, headers)
+        if not 200 <= status < 300:
+            return
+        kind = first(headers, "content-type") or ""
+        if first(headers, "content-encoding") not in (None, "identity"):
+            self.fail(StreamBroken("the engine compressed an event stream although none was asked for"))
+        elif kind.lower().startswith(("application/json", "text/html")):
+            self.refuse()
+        else:
+            self._keepalive.restart(self.limits.keepalive_s)
+
+    def body(self, data: bytes) -> None:
+        """One read: frame, look, write."""
+        if self.down.closed:
+            self.gone()
+        else:
+            self._pass_on(self._framer.feed(data))
+
+    def finish(self) -> None:
+        """End of the body: good only after a terminal event."""
+        self._pass_on(self._framer.end())
+        if self.over:
+            return
+        whole = self._view.terminal
+        tail = self._framer.tail
+        if tail and not whole:
+            seen = self._view.see(tail)
+            if seen.kind is EventKind.ERROR:
+                self._engine_error(seen.error or {})
+                return
+        if whole:
+            self._end_well()
+        else:
+            self.lost(StreamBroken("the engine's answer ended without a finish_reason or [DONE]"))
+
+    def lost(self, error: UpstreamError) -> None:
+        """A cut after the terminal event took nothing from the client."""
+        if self._held is None and self._view.terminal:
+            self._end_well()
+        else:
+            super().lost(error)
+
+    def last_words(self, error: StreamBroken) -> None:
+        """The error as an event of its own; an unfinished event before it was never sent on."""
+        if self._engine_message:
+            error = StreamBroken(self._engine_message, code=error.code, reason=error.reason)
+        self.down.write(error_event(error))
+
+    def refused(self, status: int, payload: bytes) -> BadStatus:
+        """An error in a JSON answer with status 200 counts as the status that it names."""
+        refusal = super().refused(status, payload)
+        if status < 300:
+            error = upstream_error(502, payload)
+            refusal.status = 502 if error is None else status_of(error)
+            refusal.message = "the engine answered a streamed request without a stream"
+        return refusal
+
+    # --- inside ---
+
+    def _pass_on(self, events: list[bytes]) -> None:
+        if not events:
+            return
+        see = self._view.see
+        out: list[bytes] = []
+        tokens = 0
+        alive = begin = False
+        for event in events:
+            forward, kind, error, token = see(event)
+            if token:
+                tokens += 1
+            if kind is not _TOKEN:
+                if kind is EventKind.ERROR:
+                    if self._held is None:
+                        self._write_out(out, begin=True)
+                    self._engine_error(error or {})
+                    return
+                alive = alive or kind is not _COMMENT
+                begin = begin or (kind is not _COMMENT and kind is not _ROLE)
+                if kind is EventKind.DONE:
+                    self.shorten_gap(_AFTER_DONE_S)
+                elif kind is EventKind.FINISH and not tokens and self.meter.first_token_at is None:
+                    self.first_came(self.meter.clock())  # an empty answer
+            if forward:
+                out.append(forward)
+        if tokens or alive:
+            now = self.meter.clock()
+            if tokens:
+                self._count(now, tokens)
+            self.alive(now)
+        self._write_out(out, begin=bool(tokens) or begin)
+
+    def _count(self, now: float, tokens: int) -> None:
+        meter = self.meter
+        meter.token(now, tokens)
+        if meter.tokens == tokens:
+            self.first_came(now)
+            self._hooks.first_token()
+        if meter.tokens - self._told >= _PROGRESS_EVERY:
+            self._told = meter.tokens
+            self._hooks.progress(meter.tokens)
+
+    def _write_out(self, out: list[bytes], *, begin: bool) -> None:
+        held = self._held
+        if held is not None:
+            held += out
+            self._held_bytes += sum(map(len, out))
+            if not begin and self._held_bytes <= _HELD_LIMIT:
+                return
+            self._begin()
+        elif out:
+            self.write(out[0] if len(out) == 1 else b"".join(out))
+            if self._keepalive.active:
+                self._keepalive.touch(self.meter.clock())
+
+    def _begin(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self.down.start(self.status, stream_headers(self.headers), None)
+            if held:
+                self.write(b"".join(held))
+
+    def _engine_error(self, error: dict[str, Any]) -> None:
+        self._engine_message = str(error.get("message") or "")[:_MESSAGE_LIMIT]
+        super().lost(in_stream(error))
+
+    def _end_well(self) -> None:
+        self._begin()
+        self.down.end()
+        self.complete()
+
+    def _quiet(self) -> None:
+        if self.down.closed:
+            self.gone()
+            return
+        if not self.paused:
+            self._begin()
+            self.write(KEEPALIVE)
+        self._keepalive.restart()
