@@ -28,7 +28,7 @@ class Client:
 
 @dataclass(slots=True)
 class AccessNote:
-    """What is learned about a request on its way, for its one line in the access log. Seconds and tokens; no prompt text.
+    """What is learned about a request on its way, for its line in the access log. Seconds and tokens; no prompt text.
 
     The edge makes it, whoever knows a field fills it in, the edge writes the line when the answer has ended.
     """
@@ -50,9 +50,9 @@ class AccessNote:
 class Inbound:
     """One request with its body read, decoded and within limits.
 
-    `surface` is "chat" or "completions". `headers` has lower-case names and none that carry a credential. `received_at` is in
-    seconds on the monotonic clock, when the request's head was complete. `request_id` is the caller's own `x-request-id`, if it
-    sent one that is fit to print.
+    `surface` is "chat" or "completions". `headers` has lower-case names and none that carry a credential. `received_at`
+    is in seconds on the monotonic clock, when the request's head was complete. `request_id` is the caller's own
+    `x-request-id`, if it sent one that is fit to print.
     """
 
     surface: str
