@@ -1,0 +1,202 @@
+"""Backends as operators declare them: engine, address, device, and what they serve."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from gateway.config.secrets import SecretText
+from gateway.config.sizes import (
+    Bandwidth,
+    Bytes,
+    Count,
+    Duration,
+    Flops,
+    KvPool,
+    PoolSize,
+    Share,
+    Tokens,
+    Unreadable,
+    Whole,
+)
+from gateway.config.spec import Name, Spec
+
+__all__ = ["ENGINES", "Abilities", "BackendSpec", "DeviceSpec", "DevicesSpec", "LabelName", "ModelSpec", "TimeoutSpec"]
+
+ENGINES = ("vllm", "llama.cpp", "openai")
+LabelName = Literal["public", "internal", "confidential", "restricted"]
+
+
+class DeviceSpec(Spec):
+    """A device of the catalogue by its id, or described by its own numbers, or both: numbers win."""
+
+    id: Name | None = None
+    """Catalogue id, for example dgx-spark or rtx-3090; `kvgate check` names the nearest one to a typing error."""
+    memory: Annotated[Bytes, Field(gt=0)] | None = None
+    """Memory of one device."""
+    bandwidth: Annotated[Bandwidth, Field(gt=0)] | None = None
+    """Memory bandwidth of one device on paper; decode speed follows from it."""
+    fp16: Annotated[Flops, Field(gt=0)] | None = None
+    """Dense 16-bit FLOP/s of one device on paper; prefill speed follows from it."""
+    budget: Annotated[Share, Field(gt=0)] | None = None
+    """Share of memory that the engine may use: weights, KV cache and working space together."""
+
+
+def _device(value: Any) -> Any:
+    return {"id": value} if isinstance(value, str) else value
+
+
+class DevicesSpec(Spec):
+    """How many devices this backend spans."""
+
+    count: Annotated[Whole, Field(ge=1, le=4096)] = 1
+    """Devices of this kind."""
+    tensor_parallel: Annotated[Whole, Field(ge=1, le=4096)] = 1
+    """How many devices share every layer; `count` must be a multiple of it."""
+
+
+def _dtype(known: frozenset[str]) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and value.lower() in known:
+            return value.lower()
+        raise Unreadable("is a number format that is not known", f"one of {', '.join(sorted(known))}")
+
+    return BeforeValidator(check, json_schema_input_type=Literal[tuple(sorted(known))])
+
+
+WEIGHT_BYTES = {
+    "auto": 0.0, "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "q8_0": 1.0625, "q6_k": 0.82,
+    "q5_k_m": 0.71, "q4_k_m": 0.605, "q4_0": 0.5625, "iq4_xs": 0.53, "awq": 0.56, "gptq": 0.56, "int4": 0.56,
+    "nvfp4": 0.5625, "mxfp4": 0.53125, "q3_k_m": 0.49, "q2_k": 0.37,
+}  # fmt: skip
+"""Bytes a weight as stored, scales included (ggml block formats; group size 128 with fp16 scales for AWQ and GPTQ; blocks of 16 for
+NVFP4 and 32 for MXFP4). The k-quants are whole-file averages of the mixed layers."""
+
+KV_FORMATS = frozenset({"auto", "fp16", "bf16", "fp8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"})
+
+
+class ModelSpec(Spec):
+    """A model that this backend serves. What is left out comes from the engine, then from the catalogue."""
+
+    id: Name
+    """Catalogue id, or a name of your own with `kv_bytes` and `params`."""
+    served_as: Name | None = None
+    """The name that the engine knows it by; the id itself when left out."""
+    weights: Annotated[str, _dtype(frozenset(WEIGHT_BYTES))] = "auto"
+    """Number format of the weights. auto: from the engine's name for the model, else bf16 (llama.cpp: q4_k_m)."""
+    kv: Annotated[str, _dtype(KV_FORMATS)] = "auto"
+    """Number format of the KV cache. auto: what the engine says, else 16 bit."""
+    context: Annotated[Tokens, Field(gt=0)] | None = None
+    """Tokens of prompt and output together that the engine was started with."""
+    params: Annotated[Count, Field(gt=0)] | None = None
+    """Parameters of a model that the catalogue lacks: 27B."""
+    active_params: Annotated[Count, Field(gt=0)] | None = None
+    """Parameters that one token uses, for a mixture of experts that the catalogue lacks: 3B."""
+    kv_bytes: Annotated[Bytes, Field(gt=0)] | None = None
+    """Bytes of KV cache a token in the format of `kv`, for a model that the catalogue lacks, or to overrule it."""
+
+
+def _model(value: Any) -> Any:
+    return {"id": value} if isinstance(value, str) else value
+
+
+def _first_token(value: Any) -> Any:
+    return None if value == "auto" else value
+
+
+class TimeoutSpec(Spec):
+    """When a silent engine is given up."""
+
+    connect: Annotated[Duration, Field(gt=0)] = 2.0
+    """To a connection."""
+    first_token: Annotated[
+        Annotated[Duration, Field(gt=0)] | None,
+        BeforeValidator(_first_token, json_schema_input_type=Literal["auto"] | Duration),
+    ] = None
+    """To the first token. auto: several times what the prompt should take on this device."""
+    token_gap: Annotated[Duration, Field(gt=0)] = 60.0
+    """Between two pieces of an answer."""
+
+
+class Abilities(Spec):
+    """Overrules what was detected; an ability that is left out is detected."""
+
+    vision: bool | None = None
+    """Reads images."""
+    tools: bool | None = None
+    """Calls tools."""
+    continuation: bool | None = None
+    """Goes on with an answer that another backend began."""
+
+
+def _engine(value: Any) -> Any:
+    if value in ENGINES:
+        return value
+    speaks_openai = ("sglang", "ollama", "tgi", "lmdeploy", "tensorrt-llm", "mlx", "lmstudio", "exllama", "tabbyapi")
+    if isinstance(value, str) and value.lower() in speaks_openai:
+        raise Unreadable(
+            "is an engine without an adapter of its own here", "its OpenAI-compatible API works as engine: openai"
+        )
+    aliases = {"llamacpp": "llama.cpp", "llama-server": "llama.cpp", "llama_cpp": "llama.cpp", "llama-cpp": "llama.cpp"}
+    meant = aliases.get(value.lower(), "") if isinstance(value, str) else ""
+    raise Unreadable("is not an engine", f"write {meant}" if meant else f"one of {', '.join(ENGINES)}")
+
+
+def _url(text: str) -> str:
+    hint = "write it like http://10.0.0.11:8000"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise Unreadable("is not a URL", hint) from None
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or any(c.isspace() or not c.isprintable() for c in text)
+    ):
+        raise Unreadable("is not an http or https URL", hint)
+    if parts.username is not None or parts.password is not None:
+        raise Unreadable("holds a user name or password", "put the key under `key:`, as ${env.NAME}")
+    if parts.query or parts.fragment:
+        raise Unreadable("has a query or fragment, and only a base URL is used", hint)
+    if port == 0:
+        raise Unreadable("has port 0", hint)
+    return text.rstrip("/").removesuffix("/v1")
+
+
+class BackendSpec(Spec):
+    """One engine at one address."""
+
+    name: Name
+    """Its name in answers, metrics and logs."""
+    url: Annotated[str, AfterValidator(_url), Field(examples=["http://10.0.0.11:8000"])]
+    """Base URL of the engine; a trailing /v1 is ignored."""
+    engine: Annotated[str, BeforeValidator(_engine, json_schema_input_type=Literal["vllm", "llama.cpp", "openai"])]
+    """What runs there: vllm, llama.cpp (llama-server), or openai for any other OpenAI-compatible server."""
+    device: Annotated[DeviceSpec, BeforeValidator(_device, json_schema_input_type=str | DeviceSpec)] = DeviceSpec()
+    """Catalogue id, or numbers: {memory: 96GiB, bandwidth: 1792GB/s, fp16: 250T}."""
+    devices: DevicesSpec = DevicesSpec()
+    """How many devices it spans."""
+    models: tuple[Annotated[ModelSpec, BeforeValidator(_model, json_schema_input_type=str | ModelSpec)], ...] = ()
+    """What it serves; left out: whatever the engine lists."""
+    kv_pool: KvPool = PoolSize()
+    """Size of the KV cache: auto, a size, or a number of tokens. auto: the engine's own figure, else memory less weights."""
+    running: Annotated[
+        Annotated[Whole, Field(ge=1, le=65536)] | None,
+        BeforeValidator(_first_token, json_schema_input_type=Literal["auto"] | int),
+    ] = None
+    """Requests that may run at once. auto: the engine's slots, else what the KV cache bears."""
+    queued_prefill: Annotated[Duration, Field(gt=0)] = 2.0
+    """Seconds of prefill that may wait inside the engine before it gets nothing new."""
+    location: Literal["on-prem", "off-prem"] = "on-prem"
+    """Whether requests stay in the house."""
+    clearance: LabelName | None = None
+    """The most sensitive data it may see; restricted when on-prem, public when off-prem."""
+    key: SecretText | None = None
+    """The engine's API key, as ${env.NAME} or ${file:/path}."""
+    timeouts: TimeoutSpec = TimeoutSpec()
+    """When a silent engine is given up."""
+    abilities: Abilities = Abilities()
+    """Normally detected."""

@@ -1,0 +1,101 @@
+"""A policy as the values that decisions use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateway.config import catalog
+from gateway.config.backends import BackendSpec
+from gateway.config.policy import Policy, RouteSpec
+from gateway.core.backend import Backend, Device
+from gateway.core.boundary import Label
+from gateway.core.plan import Breaker, ClassPolicy, Plan, QueueLimits, RetryPolicy, Route, RoutingCosts
+from gateway.core.request import Consent
+
+__all__ = ["UNKNOWN_DEVICE", "backend", "clearance", "compile_policy", "device"]
+
+UNKNOWN_DEVICE = Device("unknown", memory=0, bandwidth=800e9, flops=100e12, known=False)
+"""Middle of the catalogue; what is observed corrects it."""
+
+_SHARING = {"vllm": True, "llama.cpp": False, "openai": False}
+"""Whether requests that run at once share the KV blocks of a common prefix; llama.cpp's slots each hold their own."""
+
+UNIFIED_HEADROOM = 0.80
+HEADROOM = 0.92
+"""Share of the pool that admission fills at first; less where an exhausted memory stops the whole machine."""
+
+
+def device(spec: BackendSpec) -> Device:
+    """The device of a backend: catalogue facts, overruled by the file's own numbers."""
+    said = spec.device
+    known = catalog.device(said.id) if said.id else None
+    found = known or replace(UNKNOWN_DEVICE, id=said.id or ("hosted" if spec.location == "off-prem" else "unknown"))
+    numbers = {"memory": said.memory, "bandwidth": said.bandwidth, "flops": said.fp16, "budget": said.budget}
+    given = {name: value for name, value in numbers.items() if value is not None}
+    described = known is not None or {"bandwidth", "flops"} <= given.keys()
+    found = replace(found, **given, known=described)  # type: ignore[arg-type]
+    count = spec.devices.count
+    return replace(found, memory=found.memory * count, count=count, tensor_parallel=spec.devices.tensor_parallel)
+
+
+def clearance(spec: BackendSpec) -> Label:
+    """What a backend may see: as declared, else everything on-prem and only public data off-prem."""
+    if spec.clearance is not None:
+        return Label.parse(spec.clearance)
+    return Label.PUBLIC if spec.location == "off-prem" else Label.RESTRICTED
+
+
+def backend(spec: BackendSpec) -> Backend:
+    """One declared backend as the core knows it."""
+    found = device(spec)
+    return Backend(
+        name=spec.name,
+        engine=spec.engine,
+        device=found,
+        clearance=clearance(spec),
+        off_premises=spec.location == "off-prem",
+        queued_prefill=spec.queued_prefill,
+        shares_prefix=_SHARING.get(spec.engine, False),
+        headroom=UNIFIED_HEADROOM if found.budget <= UNIFIED_HEADROOM else HEADROOM,
+    )
+
+
+def compile_policy(policy: Policy, version: int = 0) -> Plan:
+    """The plan that a policy means."""
+    classes = {name: ClassPolicy(name, c.weight, c.kv_ceiling, c.sheddable) for name, c in policy.classes.items()}
+    classes.setdefault("default", ClassPolicy("default"))
+    return Plan(
+        backends=tuple(backend(spec) for spec in policy.backends),
+        routes={spec.name: _route(spec) for spec in policy.models},
+        classes=classes,
+        queue=QueueLimits(policy.queue.length, policy.queue.wait, policy.queue.aging),
+        costs=RoutingCosts(
+            harm=policy.routing.harm,
+            move_share=policy.routing.move_penalty.share,
+            move_floor=policy.routing.move_penalty.floor,
+        ),
+        retry=RetryPolicy(attempts=policy.retry.attempts, budget=policy.retry.budget),
+        breaker=Breaker(
+            policy.health.breaker.failures, policy.health.breaker.open, trials=policy.health.breaker.trials
+        ),
+        reserve=policy.admission.reserve,
+        default_label=Label.INTERNAL,
+        version=version,
+    )
+
+
+def _route(spec: RouteSpec) -> Route:
+    return Route(
+        name=spec.name,
+        serves=spec.serves,
+        fallback=spec.fallback,
+        consent=Consent[spec.consent.upper()],
+        context=spec.context,
+        output_default=spec.output.default,
+        output_ceiling=spec.output.ceiling,
+        fit=spec.output.fit,
+        klass=spec.klass,
+        label=Label.parse(spec.data),
+        ttft=spec.slo.ttft,
+        tpot=spec.slo.tpot,
+    )

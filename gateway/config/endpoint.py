@@ -1,0 +1,59 @@
+"""Where a backend is and how to talk to it: what the shell needs and the core must not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.config.backends import BackendSpec, ModelSpec
+from gateway.config.secrets import Secret
+from gateway.config.sizes import PoolSize
+
+__all__ = ["DeclaredModel", "Endpoint", "Timeouts", "endpoint"]
+
+DeclaredModel = ModelSpec
+"""A model as the file declares it for one backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds. `first_token` None: several times the prefill that was predicted."""
+
+    connect: float = 2.0
+    first_token: float | None = None
+    token_gap: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One backend's address, key and declared facts.
+
+    `url` has no trailing slash and no /v1. `kv_pool` and `running` (requests at once) are what the file says; empty: found out.
+    `abilities` overrules detection, by name.
+    """
+
+    name: str
+    url: str
+    engine: str
+    key: Secret | None = None
+    timeouts: Timeouts = Timeouts()
+    declared: tuple[DeclaredModel, ...] = ()
+    kv_pool: PoolSize = field(default_factory=PoolSize)
+    running: int | None = None
+    abilities: Mapping[str, bool] = field(default_factory=dict)
+
+
+def endpoint(spec: BackendSpec) -> Endpoint:
+    """The endpoint of one declared backend."""
+    said = spec.abilities.model_dump(exclude_none=True)
+    return Endpoint(
+        name=spec.name,
+        url=spec.url,
+        engine=spec.engine,
+        key=spec.key,
+        timeouts=Timeouts(spec.timeouts.connect, spec.timeouts.first_token, spec.timeouts.token_gap),
+        declared=spec.models,
+        kv_pool=spec.kv_pool,
+        running=spec.running,
+        abilities=said,
+    )

@@ -1,0 +1,216 @@
+"""What a backend offers: what the file declares, what its engine says, and what the catalogue knows, merged with sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gateway.config import catalog
+from gateway.config.backends import WEIGHT_BYTES, ModelSpec
+from gateway.config.catalog.names import loose_name, plain_name, weights_in_name
+from gateway.config.endpoint import Endpoint
+from gateway.core.backend import Backend, Offer
+from gateway.core.estimators.speed_prior import speed_prior
+from gateway.core.kv.dtype import KvDtype
+from gateway.core.kv.model import ModelShape
+from gateway.core.kv.shape import KvShape
+
+__all__ = ["ASSUMED_KV", "ASSUMED_WINDOW", "Discovered", "Serving", "merge_offers", "serving"]
+
+ASSUMED_KV = KvShape(bytes_per_token=131_072.0)
+"""A dense model of 8 billion parameters at 16 bit (Llama-3.1-8B): what is taken for a model that nobody knows."""
+ASSUMED_WINDOW = 8192
+"""Tokens: what is taken for a window that neither file, engine nor catalogue tells."""
+CAUTIOUS_WINDOW = 32_768
+"""Tokens: catalogue windows are what weights can do, and engines are started with less; above it only the engine is believed."""
+
+
+class Discovered(Protocol):
+    """A model as discovery found it; numbers that the engine doesn't tell are None. Windows in tokens, sizes in bytes."""
+
+    @property
+    def id(self) -> str:
+        """What the engine calls it."""
+        ...
+
+    @property
+    def aliases(self) -> Sequence[str]:
+        """Other names it answers to."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """Tokens one request may use."""
+        ...
+
+    @property
+    def params(self) -> int | None:
+        """Number of weights."""
+        ...
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Size of the weights."""
+        ...
+
+    @property
+    def kv_bytes_per_token(self) -> float | None:
+        """KV cache of one token."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """One model on one backend: the offer, and what `check` says beside it.
+
+    `weights_bytes` is the size of one copy (0: not known); `kv_format` and `weights_format` as the file would name them.
+    """
+
+    offer: Offer
+    weights_bytes: int
+    weights_format: str
+    kv_format: str
+
+
+def merge_offers(
+    backend: Backend, endpoint: Endpoint, found: Sequence[Discovered] = (), abilities: frozenset[str] = frozenset()
+) -> tuple[Offer, ...]:
+    """The offers of a backend. `found` is what its engine lists, `abilities` what was detected there; both empty when it wasn't asked.
+
+    Declared facts win, then the engine's, then the catalogue's; a model that nobody knows gets a stated assumption. When the engine
+    lists models, a declared one that it doesn't list is not offered.
+    """
+    return tuple(one.offer for one in serving(backend, endpoint, found, abilities))
+
+
+def serving(
+    backend: Backend, endpoint: Endpoint, found: Sequence[Discovered] = (), abilities: frozenset[str] = frozenset()
+) -> tuple[Serving, ...]:
+    """As merge_offers, with the sizes behind each offer."""
+    able = (abilities | {k for k, v in endpoint.abilities.items() if v}) - {
+        k for k, v in endpoint.abilities.items() if not v
+    }
+    if not endpoint.declared:
+        return tuple(_serving(backend, None, one, able) for one in found)
+    result = []
+    for declared in endpoint.declared:
+        match = _match(declared, found)
+        if match is None and found and len(found) == len(endpoint.declared) == 1:
+            match = found[0]  # one engine, one model: llama-server's own name for it is a file path
+        if match is not None or not found:
+            result.append(_serving(backend, declared, match, able))
+    return tuple(result)
+
+
+def _match(declared: ModelSpec, found: Sequence[Discovered]) -> Discovered | None:
+    names = {declared.served_as, declared.id} - {None}
+    for one in found:
+        if names & {one.id, *one.aliases}:
+            return one
+    if declared.served_as is None:
+        wanted = loose_name(plain_name(declared.id))
+        for one in found:
+            if wanted in {loose_name(plain_name(name)) for name in (one.id, *one.aliases)}:
+                return one
+    return None
+
+
+def _serving(backend: Backend, declared: ModelSpec | None, found: Discovered | None, able: frozenset[str]) -> Serving:
+    names = [n for n in (declared and declared.id, declared and declared.served_as, found and found.id) if n]
+    names += found.aliases if found else ()
+    shape = next((known for name in names if (known := catalog.known_model(name))), None)
+    sources: dict[str, str] = {"model": "catalogue" if shape else "assumed"}
+    spec = declared or ModelSpec(id=names[0])
+    model = _sized(shape, spec, found, names[0], sources)
+    tp = backend.device.tensor_parallel
+    kv_format = spec.kv
+    kv = _kv(model, spec, found, tp, sources)
+    weights_format, per_weight = _weights(backend.engine, names, spec, found, model, sources)
+    window = _window(spec, found, model, sources)
+    offer = Offer(
+        model=declared.id if declared else (shape.id if shape else names[0]),
+        served_as=_served_as(declared, found),
+        window=window,
+        kv=kv,
+        speed=speed_prior(backend.device, model, weight_bytes=per_weight, kv_dtype=KvDtype.parse(kv_format), tp=tp),
+        aliases=tuple(dict.fromkeys(name for name in names[1:] or names)),
+        abilities=able,
+        sources=tuple(sources.items()),
+    )
+    size = found.size_bytes if found and found.size_bytes else int(model.params_total * per_weight)
+    return Serving(offer, size, weights_format, kv_format)
+
+
+def _served_as(declared: ModelSpec | None, found: Discovered | None) -> str:
+    if declared is not None and declared.served_as:
+        return declared.served_as
+    return found.id if found else declared.id if declared else ""
+
+
+def _sized(
+    shape: ModelShape | None, spec: ModelSpec, found: Discovered | None, name: str, sources: dict[str, str]
+) -> ModelShape:
+    """The model's shape with the parameter counts that file or engine give; an empty shape for an unknown one."""
+    model = shape or ModelShape(id=name, layers=(), kv_known=False)
+    if spec.params:
+        sources["params"] = "declared"
+        active = spec.active_params or spec.params
+        return replace(
+            model, params_total=spec.params, params_active=active, read_params=active, expert_params=0.0, experts=0
+        )
+    if found and found.params and not model.params_total:
+        sources["params"] = "engine"
+        return replace(model, params_total=float(found.params), params_active=float(found.params))
+    sources["params"] = "catalogue" if model.params_total else "assumed"
+    return model
+
+
+def _kv(model: ModelShape, spec: ModelSpec, found: Discovered | None, tp: int, sources: dict[str, str]) -> KvShape:
+    if spec.kv_bytes:
+        sources["kv"] = "declared"
+        return KvShape(bytes_per_token=float(spec.kv_bytes))
+    if found and found.kv_bytes_per_token and not model.kv_known:
+        sources["kv"] = "engine"
+        return KvShape(bytes_per_token=found.kv_bytes_per_token)
+    if model.kv_known:
+        sources["kv"] = "catalogue"
+        return model.kv(KvDtype.parse(spec.kv), tp)
+    sources["kv"] = "assumed"
+    return ASSUMED_KV
+
+
+def _weights(
+    engine: str,
+    names: Sequence[str],
+    spec: ModelSpec,
+    found: Discovered | None,
+    model: ModelShape,
+    sources: dict[str, str],
+) -> tuple[str, float]:
+    """(format, bytes a weight)."""
+    named = next((fmt for name in names if (fmt := weights_in_name(name))), None)
+    if spec.weights != "auto":
+        sources["weights"] = "declared"
+        return spec.weights, WEIGHT_BYTES[spec.weights]
+    if found and found.size_bytes and (params := found.params or model.params_total):
+        sources["weights"] = "engine"
+        return named or "file", found.size_bytes / params
+    sources["weights"] = "name" if named else "assumed"
+    usual = "mxfp4" if model.family == "gpt-oss" else "q4_k_m" if engine == "llama.cpp" else "bf16"
+    return named or usual, WEIGHT_BYTES[named or usual]
+
+
+def _window(spec: ModelSpec, found: Discovered | None, model: ModelShape, sources: dict[str, str]) -> int:
+    """The smaller of what file and engine say; else the catalogue's, cautiously; else a stated assumption."""
+    said = [
+        (value, source) for value, source in ((spec.context, "declared"), (found and found.window, "engine")) if value
+    ]
+    if said:
+        window, sources["window"] = min(said)
+        return window
+    if model.max_context:
+        sources["window"] = "catalogue"
+        return min(model.max_context, CAUTIOUS_WINDOW)
+    sources["window"] = "assumed"
+    return ASSUMED_WINDOW

@@ -1,0 +1,134 @@
+"""What is read once, at start: where to listen, how much to accept, where to write."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from gateway.config.sizes import Bytes, Duration, Unreadable, Whole
+from gateway.config.spec import Address, FilePath, Spec
+
+__all__ = [
+    "Journal",
+    "Log",
+    "Server",
+    "ServerLimits",
+    "Settings",
+    "State",
+    "Telemetry",
+    "Tls",
+    "host_and_port",
+    "is_loopback",
+]
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The host, without brackets, and the port of an address that was checked."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that host name or IP address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
+
+
+class Tls(Spec):
+    """HTTPS on the public port."""
+
+    cert: FilePath
+    """PEM file with the certificate chain."""
+    key: FilePath
+    """PEM file with the private key, readable by this user alone."""
+
+
+class ServerLimits(Spec):
+    """What one client, and all together, may send."""
+
+    body: Annotated[Bytes, Field(gt=0)] = 64 * 1024**2
+    """Largest request body; above it the answer is 413."""
+    header: Annotated[Bytes, Field(ge=1024)] = 32 * 1024
+    """Largest header line of a request."""
+    body_read: Annotated[Duration, Field(gt=0)] = 60.0
+    """How long a body may take to arrive; above it the answer is 408."""
+    connections: Annotated[Whole, Field(gt=0)] = 4096
+    """Open client connections."""
+    memory: Annotated[Bytes, Field(ge=16 * 1024**2)] = 2 * 1024**3
+    """Bytes of request bodies held at once, queue included; above it new bodies are refused with 503."""
+
+
+def _one_worker(workers: int) -> int:
+    if workers != 1:
+        raise Unreadable("asks for several processes, and this version runs as one", "leave it out, or write 1")
+    return workers
+
+
+class Server(Spec):
+    """Ports and limits of this process."""
+
+    listen: Address = "127.0.0.1:8080"
+    """HOST:PORT that clients use. Beyond loopback it needs `auth`."""
+    admin: Address = "127.0.0.1:9090"
+    """HOST:PORT of metrics, health, dashboard and admin API. It asks for no key: keep it on loopback or a management network."""
+    tls: Tls | None = None
+    """HTTPS on the public port; without it kvgate speaks plain HTTP."""
+    workers: Annotated[Whole, AfterValidator(_one_worker)] = 1
+    """Processes; 1 in this version."""
+    limits: ServerLimits = ServerLimits()
+    """What clients may send."""
+    drain: Annotated[Duration, Field(ge=0)] = 120.0
+    """How long running requests may go on after a stop was asked for."""
+
+
+class State(Spec):
+    """Where reservations are kept."""
+
+    type: Literal["memory"] = "memory"
+    """In this process."""
+
+
+class Journal(Spec):
+    """One JSON object a decision, without prompt text."""
+
+    path: FilePath
+    """File to append to."""
+    size: Annotated[Bytes, Field(ge=65536)] = 64 * 1024**2
+    """A file of this size is closed and a new one begun."""
+    keep: Annotated[Whole, Field(ge=1)] = 8
+    """How many files are kept."""
+
+
+class Log(Spec):
+    """The program's own log, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least serious level that is written."""
+    format: Literal["json", "text"] = "json"
+    """One JSON object a line, or text for a person."""
+
+
+class Telemetry(Spec):
+    """What is written down about requests."""
+
+    journal: Journal | None = None
+    """The decision journal that `kvgate explain` reads; none by default."""
+    prompts: Literal["never"] = "never"
+    """Prompt text is never written; there is no other choice."""
+    log: Log = Log()
+    """The program's log."""
+
+
+class Settings(Spec):
+    """The sections that only a restart changes."""
+
+    server: Server = Server()
+    """Ports and limits; read once, at start."""
+    state: State = State()
+    """Where reservations are kept; read once, at start."""
+    telemetry: Telemetry = Telemetry()
+    """Log and journal; read once, at start."""
