@@ -75,6 +75,10 @@ class Body(msgspec.Struct):
     n: int | float | None = None
     max_tokens: int | float | None = None
     max_completion_tokens: int | float | None = None
+    n_predict: int | float | None = None
+    n_probs: int | None = None
+    stop: Any = None
+    verbose: Any = None
     response_format: ResponseFormat | None = None
     logprobs: bool | int | None = None
     prompt_cache_key: Any = None

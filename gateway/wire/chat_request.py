@@ -38,7 +38,8 @@ class ChatRequest:
     max_tokens: the output budget in tokens, None when unsaid; max_tokens_field: the member that said so.
     include_usage: `stream_options.include_usage` as asked; stream_options: raw JSON, for an edit that keeps the rest.
     needs: of "tools", "vision", "audio", "json_schema", "logprobs". session: the client's own key for a conversation.
-    prompt_tokens: exact, when the prompt came as token ids.
+    prompt_tokens: exact, when the prompt came as token ids. stops: stop strings are given.
+    verbose: llama.cpp's switch for a fuller answer.
     """
 
     surface: str
@@ -56,6 +57,8 @@ class ChatRequest:
     text: Rendered
     prompts: int = 1
     prompt_tokens: int | None = None
+    stops: bool = False
+    verbose: bool = False
 
 
 def parse_chat(body: bytes) -> ChatRequest:
@@ -117,7 +120,11 @@ def _request(
     field, asked = "max_completion_tokens", parsed.max_completion_tokens
     if asked is None:
         field, asked = "max_tokens", parsed.max_tokens
+    if asked is None and parsed.n_predict != -1:  # llama.cpp's own name; -1 is its word for "no limit"
+        field, asked = "n_predict", parsed.n_predict
     max_tokens = _integer(field, asked, 0, MAX_TOKENS)
+    if parsed.n_probs:
+        needs.add("logprobs")
     if parsed.response_format is not None and parsed.response_format.type == "json_schema":
         needs.add("json_schema")
     stream_options = None if parsed.stream_options is NOTHING else bytes(parsed.stream_options)
@@ -137,6 +144,8 @@ def _request(
         text=text,
         prompts=prompts,
         prompt_tokens=prompt_tokens,
+        stops=bool(parsed.stop),
+        verbose=bool(parsed.verbose),
     )
 
 

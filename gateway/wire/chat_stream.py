@@ -1,7 +1,8 @@
 """Watch a stream of chat or completion chunks go by: what kind each event is, and what the client gets of it.
 
-The hot path is a handful of substring tests on bytes. A quote inside a JSON string is written `\\"`, so a marker with
-both quotes, like `"finish_reason"`, can't come from generated text; a false alarm costs one JSON parse, nothing else.
+The hot path compares the two ends of an event with those of an earlier one, or else does a handful of substring tests.
+A quote inside a JSON string is written `\\"`, so a marker with both quotes, like `"finish_reason"`, can't come from
+generated text; a false alarm costs one JSON parse, nothing else.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gateway.wire.chunk_shape import ChunkShape
 from gateway.wire.error_body import error_in
-from gateway.wire.splice import members
+from gateway.wire.model_alias import ModelAlias
 from gateway.wire.sse import data_of, fields
 from gateway.wire.usage import Usage, UsageTally, usage_of
 
@@ -59,9 +61,8 @@ class ChatStream:
         "_choices",
         "_ended",
         "_last_ended",
-        "_served",
+        "_shape",
         "_show_usage",
-        "_shown",
         "_started",
         "_tally",
         "done",
@@ -84,9 +85,8 @@ class ChatStream:
         self.tokens_seen = 0
         self.finish_reason: str | None = None
         self.done = False
-        self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
-        self._served = b""  # `"model":"name"` as the engine writes it, once known
-        self._shown = b""  # the same with the alias
+        self._alias = None if model_alias is None else ModelAlias(model_alias)
+        self._shape = ChunkShape()
         self._show_usage = show_usage
         self._choices = choices
         self._started: set[int] = set()
@@ -106,29 +106,29 @@ class ChatStream:
 
     def see(self, event: bytes) -> Seen:
         """Look at one whole event. An unfinished tail may be given too: only ERROR means something then."""
-        if (
-            self.tokens_seen
-            and event.startswith(b"data: {")
-            and b'"finish_reason":null' in event
-            and b'"finish_reason":"' not in event
-            and b'"error"' not in event
-            and b'"timings"' not in event
-            and b'"role"' not in event
-            and (b'"usage"' not in event or b'"usage":null' in event)
-        ):
-            self.tokens_seen += 1
-            if self._alias is not None:
-                event = self._rename(event)
-            return Seen(event, EventKind.TOKEN, None, True)
-        return self._look(event)
+        known = self._shape.match(event)
+        if known is None:
+            if not (self.tokens_seen and _is_middle(event)):
+                return self._look(event)
+            known = event
+            if self._alias is None:
+                self._shape.learn(event, None)
+            else:
+                known = self._alias.event(event)
+                self._shape.learn(event, self._alias.part)
+        self.tokens_seen += 1
+        return Seen(known, EventKind.TOKEN, None, True)
 
     def _look(self, event: bytes) -> Seen:
         data = data_of(event)
         if data is None:
             return self._without_data(event)
-        if data.strip() == b"[DONE]":
+        bare = data.strip()
+        if bare == b"[DONE]":
             self.done = True
             return Seen(event, EventKind.DONE)
+        if bare == b"null":  # llama.cpp opens the stream of a prompt list with it; SDKs stumble over it
+            return Seen(b"", EventKind.OTHER)
         payload = _json(data)
         error = error_in(payload)
         if error is None and fields(event, b"event") == [b"error"]:
@@ -172,7 +172,7 @@ class ChatStream:
                 self._ended.add(index)
                 self._last_ended = index
         self._tally.add(payload, index)
-        forward = self._rename(event) if self._alias is not None else event
+        forward = event if self._alias is None else self._alias.event(event)
         if token:
             self.tokens_seen += 1
         if finished:
@@ -183,22 +183,18 @@ class ChatStream:
             return Seen(forward if self._show_usage else b"", EventKind.USAGE)
         return Seen(forward, EventKind.ROLE if role else EventKind.OTHER)
 
-    def _rename(self, event: bytes) -> bytes:
-        found = event.find(self._served) if self._served else -1
-        if found < 0:
-            self._learn_name(event)
-            found = event.find(self._served) if self._served else -1
-            if found < 0:
-                return event
-        return b"".join((event[:found], self._shown, event[found + len(self._served) :]))
 
-    def _learn_name(self, event: bytes) -> None:
-        # The chunk's own `"model": "..."` as this engine writes it, the same bytes in every chunk.
-        data = data_of(event) or b""
-        for member in members(data):
-            if member.key == "model":
-                self._served = data[member.key_start : member.value_end]
-                self._shown = data[member.key_start : member.value_start] + (self._alias or b"")
+def _is_middle(event: bytes) -> bool:
+    # False sends the event to a full look, so a false alarm costs a JSON parse and nothing else.
+    return (
+        event.startswith(b"data: {")
+        and b'"finish_reason":null' in event
+        and b'"finish_reason":"' not in event
+        and b'"error"' not in event
+        and b'"timings"' not in event
+        and b'"role"' not in event
+        and (b'"usage"' not in event or b'"usage":null' in event)
+    )
 
 
 def _has_text(choice: dict[str, Any], delta: object) -> bool:

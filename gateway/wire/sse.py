@@ -51,6 +51,8 @@ class Framer:
             if _BLANK.search(data, seen) is None:
                 self._check()
                 return []
+        elif data.endswith(b"\n\n") and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data:
+            return [data]  # one event a read, as engines flush them
         if b"\r" in data:
             events, left = _split(data)
         else:

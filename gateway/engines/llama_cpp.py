@@ -1,0 +1,180 @@
+"""llama.cpp's server (llama-server, and whatever embeds it). Facts were checked on build b11549."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from gateway.engines.adapter import Answer, Facts, Failure, FailureKind, FoundModel, Load, Probe, Traits
+from gateway.engines.answers import count, json_list, json_object, text
+from gateway.engines.failures import classify
+from gateway.engines.metrics_text import samples
+from gateway.engines.rewrites import shared_edits, with_usage
+from gateway.wire.chat_request import ChatRequest
+
+__all__ = ["LlamaCpp"]
+
+_AUTO_SLOTS = 4
+"""Slots without `-np`; only then is the KV cache unified without being asked for."""
+_RUNNING, _WAITING = "llamacpp:requests_processing", "llamacpp:requests_deferred"
+_GENERATED = "llamacpp:tokens_predicted_total"
+# Client faults that this server answers with 500.
+_CLIENT_WORDS = re.compile(
+    r"failed to parse (?:messages|grammar|tools)|missing '\w+' in message|input is not supported"
+    r"|unable to generate parser|requires --jinja|unsupported (?:content|param)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaCpp:
+    """Streams are always asked for: on anything else a closed connection may go unnoticed to the end (the check runs
+    only when nothing else wakes the server), and polling `/slots` or `/metrics` every second has the same effect.
+    """
+
+    name: ClassVar[str] = "llama.cpp"
+    traits: ClassVar[Traits] = Traits(
+        shares_prefix=False,
+        block=1,
+        stream_always=True,
+        max_n_is_slots=True,
+        abort_settle_s=2.0,
+        poll_floor_s=2.0,
+        reports_cached=True,
+        default_slots=_AUTO_SLOTS,
+    )
+    discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/props"), Probe("GET", "/v1/models"))
+    loading: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/slots"), Probe("GET", "/metrics"))
+
+    def facts(self, answers: Mapping[str, Answer]) -> Facts:
+        """Slots and window from `/props`, models from `/v1/models`; the pool follows from both."""
+        if _is_loading(answers):
+            return Facts(loading=True)
+        props = json_object(answers, "/props")
+        settings = props.get("default_generation_settings")
+        window = count(settings.get("n_ctx")) if isinstance(settings, dict) else None
+        slots = count(props.get("total_slots"))
+        listed = json_list(answers, "/v1/models", "data")
+        models = tuple(_model(item, window) for item in listed if isinstance(item.get("id"), str))
+        if window is None and models:
+            window = models[0].window
+        trained = models[0].trained_window if models else None
+        unified, pool, notes = _pool(window, trained, slots)
+        version = props.get("build_info")
+        return Facts(
+            models=models,
+            slots=slots,
+            pool_tokens=pool,
+            block=self.traits.block,
+            unified=unified,
+            version=version if isinstance(version, str) else None,
+            abilities=_abilities(props),
+            notes=notes,
+        )
+
+    def load(self, answers: Mapping[str, Answer]) -> Load:
+        """`/slots` and `/metrics`, either of which may be switched off."""
+        if _is_loading(answers):
+            return Load(loading=True)
+        found = samples(text(answers, "/metrics"), (_RUNNING, _WAITING, _GENERATED))
+        told = {name: sum(sample.value for sample in family) for name, family in found.items()}
+        busy = [slot for slot in json_list(answers, "/slots") if slot.get("is_processing") is True]
+        has_slots = bool(json_list(answers, "/slots"))
+        running = told.get(_RUNNING)
+        if running is None and has_slots:
+            running = len(busy)
+        waiting = told.get(_WAITING)
+        return Load(
+            running=None if running is None else int(running),
+            waiting=None if waiting is None else int(waiting),
+            kv_tokens=sum(map(_slot_tokens, busy)) if has_slots else None,
+            tokens_generated=told.get(_GENERATED),
+        )
+
+    def failure(self, status: int, payload: bytes) -> Failure:
+        """Some of the client's faults come with status 500 here."""
+        failure = classify(status, payload, client_words=_CLIENT_WORDS)
+        if failure.kind is FailureKind.CLIENT and "Field 'n'" in failure.message:
+            return Failure(FailureKind.CLIENT, failure.message, retryable=True)  # n over this server's slots
+        return failure
+
+    def streams_upstream(self, req: ChatRequest) -> bool:
+        """All but two kinds of whole answers, which only the server itself can build: with stop strings it cuts as many
+        log probabilities as the stop string has tokens, and `verbose` adds the generated text a second time.
+        """
+        return req.stream or not (req.verbose or (req.stops and "logprobs" in req.needs))
+
+    def edits(
+        self, req: ChatRequest, *, served_as: str, stream: bool, max_tokens: int | None
+    ) -> Mapping[str, bytes | None]:
+        """Usage is asked for only to assemble a whole answer: a stream's last chunk tells `timings` anyway."""
+        edits = shared_edits(req, served_as, stream, max_tokens)
+        edits["id_slot"] = None
+        if max_tokens is None and req.max_tokens_field not in (None, "n_predict"):
+            edits["n_predict"] = None  # it would win over the budget that was counted
+        if stream and not req.stream and req.include_usage is not True:
+            edits["stream_options"] = with_usage(req)
+        return edits
+
+    def headers(self, request_id: str) -> Mapping[str, str]:
+        """It reads none."""
+        del request_id
+        return {}
+
+
+def _is_loading(answers: Mapping[str, Answer]) -> bool:
+    return any(answer.status == 503 and b"Loading model" in answer.body for answer in answers.values())
+
+
+def _model(item: Mapping[str, Any], window: int | None) -> FoundModel:
+    meta = item.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    aliases = item.get("aliases")
+    names = [name for name in aliases if isinstance(name, str)] if isinstance(aliases, list) else []
+    return FoundModel(
+        id=item["id"],
+        aliases=tuple(name for name in names if name != item["id"]),
+        window=count(meta.get("n_ctx")) or window,
+        trained_window=count(meta.get("n_ctx_train")),
+        params=count(meta.get("n_params")),
+        size_bytes=count(meta.get("size")),
+    )
+
+
+def _pool(
+    window: int | None, trained: int | None, slots: int | None
+) -> tuple[bool | None, int | None, tuple[str, ...]]:
+    # `n_ctx` is what one slot may use. Split, the pool is that times the slots; unified, it is that alone. The server
+    # does not tell which.
+    if window is None or slots is None:
+        return None, None, ("llama.cpp did not tell its slots and context: is /props reachable?",)
+    if slots == 1:
+        return False, window, ()
+    if slots == _AUTO_SLOTS and window == trained:
+        note = f"assumed one KV cache of {window} tokens shared by {slots} slots (no -np); set kv_pool if it is split"
+        return True, window, (note,)
+    note = f"assumed {slots} slots of {window} tokens each; set kv_pool if the server runs with --kv-unified"
+    return False, window * slots, (note,)
+
+
+def _abilities(props: Mapping[str, Any]) -> frozenset[str]:
+    found = {"json_schema", "logprobs"}
+    caps, modalities = props.get("chat_template_caps"), props.get("modalities")
+    if isinstance(caps, dict) and (caps.get("supports_tools") or caps.get("supports_tool_calls")):
+        found.add("tools")
+    if isinstance(modalities, dict):
+        found |= {kind for kind in ("vision", "audio") if modalities.get(kind) is True}
+    return frozenset(found)
+
+
+def _slot_tokens(slot: Mapping[str, Any]) -> int:
+    # Newer builds count generated tokens into n_prompt_tokens, older ones do not; in prefill the rest is still zero.
+    def told(name: str) -> int:
+        return count(slot.get(name)) or 0
+
+    after = slot.get("next_token")
+    step = after[0] if isinstance(after, list) and after and isinstance(after[0], dict) else {}
+    done = told("n_prompt_tokens_processed") + told("n_prompt_tokens_cache") + (count(step.get("n_decoded")) or 0)
+    return max(told("n_prompt_tokens"), done)

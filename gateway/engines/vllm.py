@@ -1,0 +1,153 @@
+"""vLLM's OpenAI server. Facts were checked on 0.32; older metric names are read too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from gateway.engines.adapter import Answer, Facts, Failure, FoundModel, Load, Probe, Traits
+from gateway.engines.answers import count, json_list, json_object, text
+from gateway.engines.failures import classify
+from gateway.engines.metrics_text import Sample, samples
+from gateway.engines.rewrites import shared_edits, with_usage
+from gateway.wire.chat_request import ChatRequest
+
+__all__ = ["Vllm"]
+
+_CONFIG = "vllm:cache_config_info"
+_RUNNING, _WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
+_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+"""Now, and before 0.11."""
+_PREEMPTIONS, _GENERATED = "vllm:num_preemptions_total", "vllm:generation_tokens_total"
+_START = "process_start_time_seconds"
+_FAMILIES = (_CONFIG, _RUNNING, _WAITING, *_USAGE, _PREEMPTIONS, _GENERATED, _START)
+_LOAD_HEADER = "endpoint-load-metrics"
+_DROPPED = ("request_id", "priority", "cache_salt", "kv_transfer_params")
+"""Members that steer the scheduler or the cache: a reused request id kills the engine, a priority jumps its queue, a
+salt undoes prefix sharing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vllm:
+    """Blocks of a common prefix are shared between running requests; aborts are acted on at once."""
+
+    name: ClassVar[str] = "vllm"
+    traits: ClassVar[Traits] = Traits(
+        shares_prefix=True,
+        block=16,
+        stream_always=False,
+        max_n_is_slots=False,
+        abort_settle_s=0.1,
+        poll_floor_s=0.5,
+        reports_cached=False,
+        default_slots=256,
+    )
+    discovery: ClassVar[tuple[Probe, ...]] = (
+        Probe("GET", "/v1/models"),
+        Probe("GET", "/metrics"),
+        Probe("GET", "/version"),
+    )
+    loading: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/metrics"),)
+
+    def facts(self, answers: Mapping[str, Answer]) -> Facts:
+        """Windows from `/v1/models`, pool and block from the labels of `vllm:cache_config_info`."""
+        models = tuple(
+            FoundModel(id=item["id"], window=count(item.get("max_model_len")))
+            for item in json_list(answers, "/v1/models", "data")
+            if isinstance(item.get("id"), str)
+        )
+        configs = samples(text(answers, "/metrics"), (_CONFIG,)).get(_CONFIG, [])
+        version = json_object(answers, "/version").get("version")
+        notes = [
+            "vLLM does not tell how many requests it runs at once (max_num_seqs), nor whether it parses tool calls"
+        ]
+        if not configs:
+            notes.append("vLLM's KV cache size is not known: is /metrics reachable?")
+        return Facts(
+            models=models,
+            pool_tokens=_pool(configs),
+            block=_label(configs[0], "block_size") if configs else None,
+            version=version if isinstance(version, str) else None,
+            abilities=frozenset({"tools", "json_schema", "logprobs"}),
+            notes=tuple(notes),
+        )
+
+    def load(self, answers: Mapping[str, Answer]) -> Load:
+        """Summed over data-parallel engines and models; the KV usage is their mean."""
+        found = samples(text(answers, "/metrics"), _FAMILIES)
+
+        def total(name: str) -> float | None:
+            family = found.get(name)
+            return None if family is None else sum(sample.value for sample in family)
+
+        shares = next(([sample.value for sample in found[name]] for name in _USAGE if name in found), [])
+        usage = sum(shares) / len(shares) if shares else None
+        pool = _pool(found.get(_CONFIG, []))
+        running, waiting = total(_RUNNING), total(_WAITING)
+        return Load(
+            running=None if running is None else int(running),
+            waiting=None if waiting is None else int(waiting),
+            kv_usage=usage,
+            kv_tokens=None if usage is None or pool is None else round(usage * pool),
+            preemptions=total(_PREEMPTIONS),
+            tokens_generated=total(_GENERATED),
+            restarted_at=total(_START),
+        )
+
+    def failure(self, status: int, payload: bytes) -> Failure:
+        """Nothing of its own: statuses are true, but for errors inside a stream, which name theirs."""
+        return classify(status, payload)
+
+    def streams_upstream(self, req: ChatRequest) -> bool:
+        """As the client asked: it notices a closed connection either way."""
+        return req.stream
+
+    def edits(
+        self, req: ChatRequest, *, served_as: str, stream: bool, max_tokens: int | None
+    ) -> Mapping[str, bytes | None]:
+        """A stream tells its usage only when asked; a client's explicit "no" is left alone."""
+        edits = shared_edits(req, served_as, stream, max_tokens)
+        edits.update(dict.fromkeys(_DROPPED))
+        if stream and req.include_usage is None:
+            edits["stream_options"] = with_usage(req)
+        return edits
+
+    def headers(self, request_id: str) -> Mapping[str, str]:
+        """Its request id is the engine's own key: two alike at once break it. Whole answers bring a load report."""
+        return {"x-request-id": request_id, f"{_LOAD_HEADER}-format": "JSON"}
+
+    def reply_load(self, headers: Mapping[str, str]) -> Load | None:
+        """The load report in the head of a whole answer (ORCA), or None when it has none."""
+        kind, _, report = headers.get(_LOAD_HEADER, "").partition(" ")
+        if kind != "JSON":
+            return None
+        try:
+            metrics = msgspec.json.decode(report, type=dict[str, dict[str, float]]).get("named_metrics", {})
+        except msgspec.MsgspecError:
+            return None
+        waiting = metrics.get("num_requests_waiting")
+        return Load(
+            waiting=None if waiting is None else int(waiting),
+            kv_usage=metrics.get("kv_cache_usage_perc"),
+        )
+
+
+def _pool(configs: list[Sample]) -> int | None:
+    total = 0
+    for config in configs:
+        size = _label(config, "kv_cache_size_tokens")
+        if size is None:
+            blocks, block = _label(config, "num_gpu_blocks"), _label(config, "block_size")
+            if blocks is None or block is None:
+                return None
+            size = blocks * block
+        total += size
+    return total or None
+
+
+def _label(config: Sample, name: str) -> int | None:
+    value = config.labels.get(name, "")
+    return int(value) if value.isdecimal() and int(value) > 0 else None
