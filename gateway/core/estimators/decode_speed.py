@@ -15,7 +15,8 @@ class DecodeSpeed:
     """Seconds of a step: fixed overhead + weights read + KV read + a share per sequence.
 
     `overhead_seconds` (t0): launches and scheduling. `weight_seconds`: reading the weights that every token needs.
-    `expert_seconds`: reading all routed experts (0.0: dense); a step reads the union of its tokens' choices.
+    `expert_seconds`: reading all routed experts (0.0: dense), of which one token reads `expert_share`; a step reads the
+    union of its tokens' choices.
     `kv_seconds_per_token`: reading one resident token's KV. `sequence_seconds` (b): sampling, state and window reads.
     """
 
@@ -24,8 +25,7 @@ class DecodeSpeed:
     kv_seconds_per_token: float = 0.0
     sequence_seconds: float = 0.0
     expert_seconds: float = 0.0
-    experts: int = 0
-    experts_per_token: int = 0
+    expert_share: float = 0.0
 
     def step_seconds(self, batch: int, kv_tokens: int = 0) -> float:
         """Seconds of one step with `batch` sequences that hold `kv_tokens` tokens in total; each gains one token."""
@@ -43,5 +43,5 @@ class DecodeSpeed:
     def _read_seconds(self, batch: int) -> float:
         experts = 0.0
         if self.expert_seconds:
-            experts = self.expert_seconds * (1.0 - (1.0 - self.experts_per_token / self.experts) ** batch)
+            experts = self.expert_seconds * (1.0 - (1.0 - self.expert_share) ** batch)
         return self.overhead_seconds + self.weight_seconds + experts + self.sequence_seconds * batch
