@@ -161,7 +161,7 @@ class _Assembled(_Collected):
         if seen.kind is EventKind.ERROR:
             self._engine_error(seen.error or {})
         else:
-            self.fail(StreamBroken("the engine's answer ended without a finish_reason or [DONE]"))
+            self.fail(StreamBroken("the engine's answer ended before its terminal event"))
 
     def whole(self) -> Whole:
         if not self._streams:

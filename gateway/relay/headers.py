@@ -7,8 +7,19 @@ from gateway.relay.sink import Headers
 __all__ = ["HOP_BY_HOP", "content_length", "end_to_end", "first", "stream_headers"]
 
 HOP_BY_HOP = frozenset(
-    ("connection", "content-length", "keep-alive", "proxy-authenticate", "proxy-authorization")
-).union(("proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"))
+    {
+        "connection",
+        "content-length",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
 """RFC 9110 section 7.6.1, and the length: every hop frames anew."""
 
 _OURS = frozenset(("server", "date", "alt-svc", "set-cookie"))  # the edge speaks for itself

@@ -123,7 +123,7 @@ class StreamExchange(ClientExchange):
         if whole:
             self._end_well()
         else:
-            self.lost(StreamBroken("the engine's answer ended without a finish_reason or [DONE]"))
+            self.lost(StreamBroken("the engine's answer ended before its terminal event"))
 
     def lost(self, error: UpstreamError) -> None:
         """A cut after the terminal event took nothing from the client."""

@@ -1,0 +1,45 @@
+"""From an engine's failure to what the client is told: its own fault as its own, everything else as ours."""
+
+from __future__ import annotations
+
+from gateway.core.failure import FailureKind
+from gateway.engines.adapter import Failure
+from gateway.errors import BadStatus, ContextTooLong, GatewayError, MalformedRequest, Saturated, Unavailable, UpstreamError
+from gateway.wire.error_body import upstream_error
+
+__all__ = ["engine_refusal"]
+
+
+def engine_refusal(failure: Failure, error: UpstreamError) -> GatewayError:
+    """Return what to raise when no further attempt is made.
+
+    4xx only for what the caller can fix, with the engine's own words; a backend's trouble with our key or model name is a 502.
+    """
+    if failure.kind is FailureKind.CONTEXT:
+        return ContextTooLong(failure.message, param="messages")
+    if failure.kind is FailureKind.CLIENT:
+        return _client_fault(failure, error)
+    if failure.kind is FailureKind.BUSY:
+        return Saturated("The engine is busy and turned this request away.", code="engine_busy", retry_after=5)
+    if failure.kind is FailureKind.LOADING:
+        return Unavailable("The engine is loading its model.", code="model_loading", retry_after=10)
+    if failure.kind is FailureKind.CREDENTIALS:
+        return BadStatus("A backend refused the gateway's own credentials or model name.", code="upstream_misconfigured")
+    if isinstance(error, BadStatus):
+        return BadStatus("The engine failed on this request.")
+    return error
+
+
+def _client_fault(failure: Failure, error: UpstreamError) -> GatewayError:
+    said = upstream_error(error.status, error.payload) if isinstance(error, BadStatus) else None
+    refusal = MalformedRequest(failure.message)
+    if isinstance(error, BadStatus) and 400 <= error.status < 500 and error.status not in (401, 403, 407):
+        refusal.status = error.status
+    if said is not None:
+        param, code, kind = said.get("param"), said.get("code"), said.get("type")
+        refusal.param = param if isinstance(param, str) else None
+        if isinstance(code, str):
+            refusal.code = code
+        if isinstance(kind, str) and kind.endswith("_error"):
+            refusal.type = kind
+    return refusal
