@@ -12,23 +12,22 @@ import yaml
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
+from gateway.config.load import load
 from tests.architecture.source import ROOT
 from tests.packaging.helm_binary import helm_binary
 
 CHART = ROOT / "helm" / "kvgate"
 KUBERNETES = ("1.30", "1.37")
 
-REDIS = {"state": {"type": "redis", "url": "redis://valkey:6379"}}
 BACKENDS = [{"name": "rig", "url": "http://10.0.0.21:8080", "engine": "llama.cpp"}]
 KEYS = {"keys": [{"name": "agents", "key": "${env.KEY_AGENTS}"}]}
 
 VALUES: dict[str, dict[str, Any]] = {
     "default": {},
     "everything": {
-        "replicas": 3,
         "image": {"repository": "registry.example.org/kvgate", "tag": "1.2.3", "pullPolicy": "Always"},
         "imagePullSecrets": [{"name": "registry"}],
-        "config": {"backends": BACKENDS, "auth": KEYS, **REDIS},
+        "config": {"backends": BACKENDS, "auth": KEYS},
         "secrets": {"KEY_AGENTS": "sk-agents", "KVGATE_KEY": None},
         "drainSeconds": 600,
         "preStopSeconds": 10,
@@ -104,6 +103,14 @@ def test_manifests_are_tidy_yaml(helm: Path, tmp_path: Path, name: str) -> None:
     text = run(helm, "template", "demo", str(CHART), values=VALUES[name], folder=tmp_path).stdout
     problems = list(linter.run(text, YamlLintConfig(file=str(ROOT / ".yamllint"))))
     assert [str(problem) for problem in problems] == []
+
+
+@pytest.mark.parametrize("name", list(VALUES))
+def test_the_gateway_file_is_one_that_kvgate_takes(helm: Path, tmp_path: Path, name: str) -> None:
+    found = rendered(helm, VALUES[name], tmp_path)
+    loaded = load(found["ConfigMap", "demo-kvgate"]["data"]["gateway.yaml"], {"KVGATE_KEY": "k1", "KEY_AGENTS": "k2"})
+    assert str(loaded.settings.server.listen).endswith(":8080")
+    assert [backend.name for backend in loaded.policy.backends]
 
 
 def test_by_default_nothing_but_the_api_is_reachable(helm: Path, tmp_path: Path) -> None:
@@ -196,7 +203,7 @@ def test_a_changed_gateway_file_rolls_the_pods_and_an_unchanged_one_does_not(hel
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"replicas": 2}, "replicas > 1 needs config.state"),
+        ({"replicas": 2}, "would overbook the engines"),
         ({"config": {"auth": None}}, "config.auth is missing"),
         ({"ingress": {"enabled": True}}, "ingress.hosts is empty"),
         ({"config": {"server": {"listen": "0.0.0.0:1"}}}, "listen"),

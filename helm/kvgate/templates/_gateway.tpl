@@ -4,8 +4,8 @@
 {{- if not $config.auth -}}
 {{- fail "config.auth is missing: without keys kvgate serves loopback only, and no probe or client reaches it" -}}
 {{- end -}}
-{{- if and (gt (int .Values.replicas) 1) (ne (dig "state" "type" "memory" $config) "redis") -}}
-{{- fail "replicas > 1 needs config.state {type: redis, url: ...}: pods that do not share a ledger overbook the engines" -}}
+{{- if gt (int .Values.replicas) 1 -}}
+{{- fail "replicas > 1: each pod keeps a ledger of its own, so together they would overbook the engines" -}}
 {{- end -}}
 {{- $admin := ternary "0.0.0.0:9090" "127.0.0.1:9090" .Values.admin.expose -}}
 {{- $server := dict "listen" "0.0.0.0:8080" "admin" $admin "drain" (printf "%ds" (int .Values.drainSeconds)) -}}
