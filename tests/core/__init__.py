@@ -1,0 +1,1 @@
+"""Pure values in, pure values out: no event loop, no sleeps."""
