@@ -197,11 +197,10 @@ def _missing(account: Account, footprint: Footprint, limits: Limits, now: float)
     if running > limits.sequences and not (alone and limits.sequences > 0):
         return Reason.SLOTS_FULL, limits.sequences, running
     allowed = limits.alone if alone else limits.kv
-    kv = account.reserved + footprint.kv
-    if allowed is not None and kv > allowed:
-        return Reason.KV_FULL, allowed, kv
+    if allowed is not None and account.reserved + footprint.kv > allowed:
+        return Reason.KV_FULL, allowed - account.reserved, footprint.kv
     if account.denied:
-        return Reason.KV_FULL, account.reserved, kv
+        return Reason.KV_FULL, 0, footprint.kv
     backlog = account.backlog(now)
     if backlog > limits.backlog:
         return Reason.PREFILL_BACKLOG, limits.backlog, backlog

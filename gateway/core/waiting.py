@@ -1,8 +1,8 @@
 """The gateway's own queue: bounded for each model, fair across classes and clients, first come first served inside.
 
 Two levels of stride scheduling: the class, then the client, with the least service for its weight goes next. Service is
-counted in tokens and charged when a request is dispatched, so one that leaves the queue costs nobody anything (virtual token
-counter, OSDI'24: a client that returns is lifted to the least-served of those waiting).
+counted in tokens and charged when a request is dispatched, so one that leaves the queue costs nobody anything (virtual
+token counter, OSDI'24: a client that returns is lifted to the least-served of those waiting).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REMEMBERED = 1024
 
 
 class _Flow:
-    """Requests of one class, client and model, in order of arrival; those on a later attempt have a flow of their own."""
+    """Requests of one class, client and model, in order of arrival; later attempts have a flow of their own."""
 
     __slots__ = ("client", "key", "klass", "model", "requests")
 
@@ -31,7 +31,7 @@ class _Flow:
 
 
 class Waiting:
-    """The waiting requests of one gateway. One writer; removal is O(1). `limits` and `classes` follow a reloaded policy."""
+    """The waiting requests of one gateway. One writer; removal is O(1). `limits` and `classes` may be replaced."""
 
     def __init__(self, limits: QueueLimits, classes: Mapping[str, ClassPolicy]) -> None:
         self.limits = limits

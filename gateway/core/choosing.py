@@ -1,0 +1,67 @@
+"""One of several open backends that cost about the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import attrgetter
+
+from xxhash import xxh3_64_intdigest
+
+from gateway.core.weighing import Weighing
+
+__all__ = ["cheapest", "choose", "rendezvous"]
+
+_EQUAL = 0.03
+"""Costs within 3 % are equal: with several gateways, chance among them keeps the herd apart."""
+_COLD_SHARE, _COLD_FLOOR = 0.05, 0.05
+"""Costs within 5 % or 50 ms of the best are equal for a prompt that is cached nowhere."""
+
+_total = attrgetter("total")
+
+
+def cheapest(weighed: Sequence[Weighing]) -> Weighing:
+    """The one with the lowest cost; the first of equals."""
+    return min(weighed, key=_total)
+
+
+def choose(open_: Sequence[Weighing], best: Weighing, roll: float) -> Weighing:
+    """Pick among the open backends that cost about as much as the best of them.
+
+    A cold prompt goes where its hash points, so that every gateway sends the same new prefix to the same backend; among
+    equally warm ones `roll` picks.
+    """
+    if len(open_) == 1:
+        return best
+    cached = best.size.cached
+    placement = best.ask.request.placement
+    if cached == 0 and placement:
+        worst = best.total + max(_COLD_SHARE * best.total, _COLD_FLOOR)
+    else:
+        worst = best.total * (1.0 + _EQUAL)
+    equals = [w for w in open_ if w.total <= worst and w.size.cached == cached]
+    if len(equals) == 1:
+        return best
+    if cached == 0 and placement:
+        return rendezvous(equals, placement)
+    return equals[int(roll * len(equals))]
+
+
+def rendezvous(weighed: Sequence[Weighing], placement: int) -> Weighing:
+    """Weighted rendezvous hashing: argmax of -w/ln(u), with u the hash of placement and name as a number in (0, 1).
+
+    The weight is the free share of slots or pool, whichever is less.
+    """
+    return max(weighed, key=lambda w: _free_share(w) / -math.log(_unit(w.view.backend.name, placement)))
+
+
+def _unit(name: str, placement: int) -> float:
+    return (xxh3_64_intdigest(name.encode(), placement & 0xFFFFFFFFFFFFFFFF) + 1) / (2**64 + 2)
+
+
+def _free_share(weighing: Weighing) -> float:
+    view = weighing.view
+    share = 1.0 - view.running / view.slots if view.slots else 0.0
+    if view.pool > 0:
+        share = min(share, view.free / view.pool)
+    return max(share, 0.01)

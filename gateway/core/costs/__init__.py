@@ -1,0 +1,41 @@
+"""What a choice costs, one file a term, all in seconds: they add up without weights to tune for each workload."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Protocol
+
+from gateway.core.costs.completion_time import CompletionTime
+from gateway.core.costs.deadline_risk import DeadlineRisk
+from gateway.core.costs.harm_to_others import HarmToOthers
+from gateway.core.costs.move_penalty import MovePenalty
+from gateway.core.costs.overflow_risk import OverflowRisk
+from gateway.core.plan import RoutingCosts
+from gateway.core.weighing import Weighing
+
+__all__ = ["Cost", "costs_of"]
+
+
+class Cost(Protocol):
+    """One term."""
+
+    @property
+    def name(self) -> str:
+        """What the trace calls it."""
+        ...
+
+    def seconds(self, weighing: Weighing) -> float:
+        """Seconds that this candidate costs by this term; 0 or more."""
+        ...
+
+
+@lru_cache(maxsize=64)
+def costs_of(weights: RoutingCosts) -> tuple[Cost, ...]:
+    """The terms of one policy."""
+    return (
+        CompletionTime(),
+        HarmToOthers(weights.harm),
+        DeadlineRisk(weights.deadline),
+        MovePenalty(weights.move_share, weights.move_floor),
+        OverflowRisk(),
+    )

@@ -1,0 +1,34 @@
+"""The price of leaving the backend that holds the conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.core.weighing import Weighing
+
+__all__ = ["MovePenalty"]
+
+
+@dataclass(frozen=True, slots=True)
+class MovePenalty:
+    """Hysteresis: moving must be better by a share of the completion time, and by a floor in seconds.
+
+    Prefill of what isn't cached is in the completion time already; this pays for the uncertainty of both estimates, and
+    for the turns to come.
+    """
+
+    share: float = 0.10
+    floor: float = 0.15
+    name: ClassVar[str] = "move_penalty"
+
+    def seconds(self, weighing: Weighing) -> float:
+        """0 at home, or when the prompt has no home."""
+        home = weighing.ask.home
+        if home is None:
+            return 0.0
+        hit = weighing.ask.request.hits.get(weighing.view.backend.name)
+        if hit is not None and hit.share * hit.trust >= home:
+            return 0.0
+        completion = weighing.ttft + weighing.size.output_mean * weighing.tpot
+        return max(self.share * completion, self.floor)

@@ -1,0 +1,121 @@
+"""Which backend, and whether now: one function over one snapshot, for the live gateway, replay and simulation alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.core.admission import refuse
+from gateway.core.choosing import cheapest, choose
+from gateway.core.costs import Cost, costs_of
+from gateway.core.decision import Decision, Trace, Verdict
+from gateway.core.fallback import tiers
+from gateway.core.filters import ABLE, ROOM, WORKING
+from gateway.core.plan import Plan
+from gateway.core.reasons import Reason
+from gateway.core.refusing import no_backend_left
+from gateway.core.request import Request
+from gateway.core.scheduling import retry_after, too_late, wait_for_room
+from gateway.core.snapshot import BackendView, Snapshot
+from gateway.core.weighing import Ask, Weighing
+
+__all__ = ["decide"]
+
+
+def decide(plan: Plan, request: Request, snapshot: Snapshot, now: float, roll: float) -> Decision:
+    """Decide upon one request: ADMIT on a backend, WAIT, or REJECT. Pure: the same arguments give the same decision.
+
+    `now` in seconds on the snapshot's clock; `roll` in [0, 1) breaks ties and spreads retries.
+
+    Models are looked at in tiers: the one asked for, then fallbacks with consent. A later tier serves only when no
+    backend of the earlier ones works: being full is no reason to answer with another model. Among the open backends of
+    a tier the one that costs fewest seconds wins, unless a full one would still be better: then the request waits for
+    it (delay scheduling).
+    """
+    route = plan.route(request.model, snapshot)
+    if route is None:
+        return refuse(request, Reason.UNKNOWN_MODEL, now, roll)
+    ask = Ask(plan, request, route, now)
+    costs = costs_of(plan.costs)
+    seen: list[Weighing] = []
+    for tier, model in enumerate(tiers(route, request)):
+        weighed = [_weigh(ask, view, model, tier, costs) for view in snapshot.views]
+        seen += weighed
+        live = [weighing for weighing in weighed if weighing.live]
+        if live:
+            return _place(ask, live, _trace(seen), roll)
+    return no_backend_left(ask, seen, _trace(seen), roll)
+
+
+def _weigh(ask: Ask, view: BackendView, model: str, tier: int, costs: Sequence[Cost]) -> Weighing:
+    """Pass one backend through the filters; if it works, price it, even if it is full now."""
+    weighing = Weighing(ask, view, model, tier)
+    for rule in ABLE:
+        reason = rule.check(weighing)
+        if reason is not None:
+            weighing.reason = reason
+            return weighing
+    for rule in WORKING:
+        reason = rule.check(weighing)
+        if reason is not None:
+            weighing.reason = reason
+            return weighing
+    weighing.live = True
+    weighing.fit()
+    weighing.measure()
+    for rule in ROOM:
+        reason = rule.check(weighing)
+        if reason is not None:
+            weighing.reason = reason
+            limit, needed = weighing.limit or 0.0, weighing.needed or 0.0
+            service = weighing.size.output_mean * weighing.tpot
+            weighing.open_after(wait_for_room(view, reason, limit, needed, service))
+            break
+    weighing.price(costs)
+    return weighing
+
+
+def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Decision:
+    """Admit on the best open backend, or wait for a better one."""
+    request, now, plan = ask.request, ask.now, ask.plan
+    open_ = [weighing for weighing in live if weighing.reason is None]
+    if not open_:
+        wait = min(weighing.wait for weighing in live)
+        if ask.klass.sheddable and too_late(wait, request.deadline - now):
+            again = retry_after(wait, 1.0, roll)
+            return Decision(request.id, Verdict.REJECT, Reason.DEADLINE, now, roll, retry_after=again, trace=trace)
+        return Decision(request.id, Verdict.WAIT, Reason.QUEUED, now, roll, trace=trace)
+    best = cheapest(live)
+    best_open = best if best.reason is None else cheapest(open_)
+    if best_open is not best:
+        slack = max(plan.costs.move_share * best.total, plan.costs.move_floor)
+        if best_open.total > best.total + slack and ask.waited <= _patience(ask):
+            return Decision(request.id, Verdict.WAIT, Reason.WORTH_WAITING, now, roll, trace=trace)
+    chosen = choose(open_, best_open, roll)
+    offer = chosen.offer
+    return Decision(
+        request.id,
+        Verdict.ADMIT,
+        Reason.ADMITTED,
+        now,
+        roll,
+        backend=chosen.view.backend.name,
+        model=offer.model,
+        served_as=offer.served_as,
+        tier=chosen.tier,
+        footprint=chosen.footprint,
+        predicted_ttft=chosen.ttft,
+        predicted_prefill=chosen.prefill,
+        predicted_tpot=chosen.tpot,
+        trace=trace,
+    )
+
+
+def _patience(ask: Ask) -> float:
+    """Seconds that a request may wait by choice: half its TTFT goal and at most the aging limit, or half of that."""
+    aging = ask.plan.queue.aging
+    goal = ask.route.ttft
+    return 0.5 * (aging if goal is None else min(goal, 2.0 * aging))
+
+
+def _trace(seen: Sequence[Weighing]) -> Trace:
+    return Trace(tuple([weighing.candidate() for weighing in seen]))

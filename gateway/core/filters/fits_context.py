@@ -1,0 +1,35 @@
+"""The prompt fits the context window, with room for a short answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.core.reasons import Reason
+from gateway.core.reserving import estimate_of, floor_output, low_side, window_of
+from gateway.core.weighing import Weighing
+
+__all__ = ["FitsContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class FitsContext:
+    """Refuses only what is too long even if the estimate is too high; in between, the engine says so exactly.
+
+    A route with `fit: refuse` also counts the output that the client asked for.
+    """
+
+    def check(self, candidate: Weighing) -> Reason | None:
+        """WINDOW_TOO_SMALL, in tokens, or None with estimate and window noted."""
+        ask = candidate.ask
+        request, route = ask.request, ask.route
+        estimate = candidate.estimate = estimate_of(request, candidate.offer)
+        window = candidate.window = window_of(candidate.view, candidate.offer, route, ask.plan)
+        output = floor_output(request, estimate)
+        if route.fit == "refuse" and request.max_tokens is not None:
+            ceiling = route.output_ceiling
+            output = request.max_tokens if ceiling is None else min(request.max_tokens, ceiling)
+        if low_side(estimate) + output <= window:
+            return None
+        candidate.limit = window
+        candidate.needed = estimate.prompt + output
+        return Reason.WINDOW_TOO_SMALL

@@ -1,0 +1,33 @@
+"""The whole KV pool could hold the request, if it ran alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.core.admission import usable_pool
+from gateway.core.kv.shape import round_up
+from gateway.core.reasons import Reason
+from gateway.core.reserving import floor_output, low_side
+from gateway.core.weighing import Weighing
+
+__all__ = ["FitsPool"]
+
+
+@dataclass(frozen=True, slots=True)
+class FitsPool:
+    """Refuses what would wait for ever. As with the window, only what is too long on the low side of the estimate."""
+
+    def check(self, candidate: Weighing) -> Reason | None:
+        """POOL_TOO_SMALL, in tokens, or None."""
+        view = candidate.view
+        if view.pool <= 0:
+            return None
+        request, estimate = candidate.ask.request, candidate.estimate
+        output = floor_output(request, estimate)
+        prompts = 1 if view.backend.shares_prefix else request.n
+        pool = usable_pool(view)
+        if round_up(low_side(estimate) * prompts + output * request.n, view.block) <= pool:
+            return None
+        candidate.limit = pool
+        candidate.needed = estimate.prompt * prompts + output * request.n
+        return Reason.POOL_TOO_SMALL

@@ -1,0 +1,31 @@
+"""The backend works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.core.reasons import Reason
+from gateway.core.snapshot import Health
+from gateway.core.weighing import Weighing
+
+__all__ = ["Healthy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Healthy:
+    """Passes backends that are up or on trial. One that was not probed yet is taken for one that is still loading."""
+
+    def check(self, candidate: Weighing) -> Reason | None:
+        """DOWN, LOADING, DRAINING, BREAKER_OPEN (with seconds left to its next trial as what is needed), or None."""
+        view = candidate.view
+        health = view.health
+        if health is Health.UP or health is Health.TRIAL:
+            return None
+        if health is Health.OPEN:
+            if view.retry_at is not None:
+                candidate.limit = 0.0
+                candidate.needed = max(0.0, view.retry_at - candidate.ask.now)
+            return Reason.BREAKER_OPEN
+        if health is Health.DRAINING:
+            return Reason.DRAINING
+        return Reason.DOWN if health is Health.DOWN else Reason.LOADING

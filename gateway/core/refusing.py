@@ -1,0 +1,48 @@
+"""The verdict when no backend works for a request: wait, or the reason for the no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.core.decision import Decision, Trace, Verdict
+from gateway.core.reasons import Reason
+from gateway.core.scheduling import RETRY_DEFAULT, retry_after
+from gateway.core.weighing import Ask, Weighing
+
+__all__ = ["no_backend_left"]
+
+
+def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: float) -> Decision:
+    """Decide when no candidate of any tier is live, by the candidate that came closest.
+
+    A backend that is loading, or whose next trial comes before the request's deadline, is waited for. Else the first
+    of: the ones that could serve it failed it; they are down; all are too small; none has the abilities; none is
+    cleared.
+    """
+    request, now = ask.request, ask.now
+    reasons = {weighing.reason for weighing in seen}
+
+    def decision(verdict: Verdict, reason: Reason, again: float | None = None, limit: int | None = None) -> Decision:
+        return Decision(request.id, verdict, reason, now, roll, retry_after=again, limit=limit, trace=trace)
+
+    trial = min((w.view.retry_at for w in seen if _rests(w) and w.view.retry_at is not None), default=None)
+    if Reason.LOADING in reasons or (trial is not None and trial <= request.deadline):
+        return decision(Verdict.WAIT, Reason.QUEUED)
+    again = retry_after(RETRY_DEFAULT if trial is None else max(trial - now, 0.0), 1.0, roll)
+    if Reason.ALREADY_TRIED in reasons:
+        return decision(Verdict.REJECT, Reason.RETRIES_SPENT, again)
+    if not reasons.isdisjoint((Reason.DOWN, Reason.DRAINING, Reason.BREAKER_OPEN)):
+        return decision(Verdict.REJECT, Reason.NO_BACKEND, again)
+    too_small = (Reason.WINDOW_TOO_SMALL, Reason.POOL_TOO_SMALL)
+    largest = max((int(w.limit) for w in seen if w.reason in too_small and w.limit is not None), default=None)
+    if largest is not None:
+        return decision(Verdict.REJECT, Reason.CONTEXT_TOO_LONG, limit=largest)
+    if Reason.MISSING_ABILITY in reasons:
+        return decision(Verdict.REJECT, Reason.MISSING_ABILITY)
+    if any(w.reason is Reason.OUTSIDE_BOUNDARY and w.view.offer(w.model) is not None for w in seen):
+        return decision(Verdict.REJECT, Reason.OUTSIDE_BOUNDARY)
+    return decision(Verdict.REJECT, Reason.NO_BACKEND, again)
+
+
+def _rests(weighing: Weighing) -> bool:
+    return weighing.reason is Reason.BREAKER_OPEN

@@ -1,0 +1,80 @@
+"""Estimates of waiting: until a backend has room, until it is worth trying again."""
+
+from __future__ import annotations
+
+import math
+
+from gateway.core.reasons import Reason
+from gateway.core.snapshot import BackendView
+
+__all__ = ["RETRY_AFTER_MAX", "RETRY_DEFAULT", "DrainRate", "retry_after", "too_late", "wait_for_room"]
+
+RETRY_AFTER_MAX = 59
+"""Seconds; SDKs ignore a Retry-After of a minute and more."""
+RETRY_DEFAULT = 5.0
+"""Seconds of work ahead when nothing better is known: about one health probe."""
+_FOREIGN_WAIT = 30.0
+"""Seconds to wait for room that only others' traffic can free: about half the half-life of the foreign estimate."""
+_DRAIN_TAU = 30.0
+"""Seconds over which the drain rate is averaged."""
+
+
+def wait_for_room(view: BackendView, reason: Reason, limit: float, needed: float, service: float) -> float:
+    """Expected seconds until a full backend has room, given what its filter found missing.
+
+    Prefill is worked off second by second. For slots and KV, k of the m running requests must end, each holding an even
+    share and lasting `service` seconds more: k * service / m, since the first of m exponential rests ends after 1/m of
+    their mean.
+    """
+    missing = needed - limit
+    if reason is Reason.PREFILL_BACKLOG:
+        return max(0.0, missing)
+    running = view.running
+    if running <= 0:
+        return _FOREIGN_WAIT
+    ends = missing
+    if reason is not Reason.SLOTS_FULL:
+        ends = missing * running / view.reserved if view.reserved > 0 else 1.0
+    return min(max(ends, 1.0), running) * service / running
+
+
+def too_late(wait: float, left: float) -> bool:
+    """Say whether a place that is expected after `wait` seconds comes within `left` with a chance below 2 %.
+
+    Times between ends are taken as exponential: the chance is 1 - exp(-left/wait).
+    """
+    return left < 0.02 * wait
+
+
+def retry_after(work_ahead: float, drain_rate: float, roll: float) -> int:
+    """Whole seconds, 1 to 59, after which trying again is sensible.
+
+    `work_ahead` and `drain_rate` in the same unit of work and that unit a second; `roll` in [0, 1) spreads the clients
+    that were refused together over half as much again.
+    """
+    seconds = work_ahead / drain_rate if drain_rate > 0.0 else float(RETRY_AFTER_MAX)
+    return int(min(max(math.ceil(seconds * (1.0 + 0.5 * roll)), 1), RETRY_AFTER_MAX))
+
+
+class DrainRate:
+    """Work completed a second, averaged over 30 s. The unit of work is the caller's (tokens, device seconds)."""
+
+    __slots__ = ("_at", "_level", "_since")
+
+    def __init__(self, now: float) -> None:
+        self._level = 0.0
+        self._at = now
+        self._since = now
+
+    def completed(self, work: float, now: float) -> None:
+        """Count work that just ended."""
+        self._level = self._decayed(now) + work
+        self._at = now
+
+    def rate(self, now: float) -> float:
+        """Work a second; the average of a young counter is taken over its own age."""
+        age = max(now - self._since, 1.0)
+        return self._decayed(now) / (_DRAIN_TAU * (1.0 - math.exp(-age / _DRAIN_TAU)))
+
+    def _decayed(self, now: float) -> float:
+        return self._level * math.exp(-max(0.0, now - self._at) / _DRAIN_TAU)
