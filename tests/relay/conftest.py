@@ -58,6 +58,14 @@ class Rig:
         """A new client with a new request."""
         self.down, self.meter, self.view = MemoryClient(), Meter(self.clock), ChatStream("chat")
 
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let the loop run until something is true."""
+        for _ in range(5000):
+            if condition():
+                return
+            await asyncio.sleep(0.001)
+        raise TimeoutError
+
     def pass_time(self, seconds: float) -> None:
         self.clock.now += seconds
         self.wheel.advance()

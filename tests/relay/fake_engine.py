@@ -17,6 +17,7 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 __all__ = [
     "DONE",
@@ -136,7 +137,7 @@ def sse(*events: bytes, then: str = "keep", end: bool = True, cuts: Iterable[int
     """
     body = b"".join(events)
     borders = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
-    parts = [body[a:b] for a, b in zip(borders, borders[1:], strict=False)] if len(borders) > 2 else list(events)
+    parts = [body[a:b] for a, b in pairwise(borders)] if len(borders) > 2 else list(events)
     pieces = [STREAM_HEAD, *(chunk(part) for part in parts if part)]
     if end:
         pieces.append(b"0\r\n\r\n")

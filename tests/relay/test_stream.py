@@ -199,10 +199,7 @@ async def test_first_token_limit_counts_neither_pings_nor_the_role_chunk(make_ri
     rig = await make_rig(sse(b":\n\n", ROLE, then="silent", end=False))
     running = asyncio.create_task(rig.stream())
     await rig.engine.until(lambda: bool(rig.engine.requests))
-    for _ in range(20):
-        await asyncio.sleep(0.005)
-        if rig.meter.chunks == 2:
-            break
+    await rig.until(lambda: rig.meter.chunks == 2)
     rig.pass_time(29.0)
     await asyncio.sleep(0)
     assert not running.done()
@@ -273,8 +270,7 @@ async def test_keepalive_comments_until_the_first_token(make_rig: MakeRig) -> No
     rig.limits = Limits(2.0, 60.0, 10.0, 5.0, 5.0, 1 << 20)
     running = asyncio.create_task(rig.stream())
     await rig.engine.until(lambda: bool(rig.engine.requests))
-    while rig.meter.head_at is None:
-        await asyncio.sleep(0.001)
+    await rig.until(lambda: rig.meter.head_at is not None)
     for _ in range(8):
         rig.pass_time(5.05)
     assert rig.down.body == b": keepalive\n\n" * 8
@@ -308,8 +304,7 @@ async def test_an_error_after_a_keepalive_comes_in_band(make_rig: MakeRig) -> No
     rig = await make_rig(script)
     rig.limits = Limits(2.0, 60.0, 10.0, 5.0, 5.0, 1 << 20)
     running = asyncio.create_task(rig.stream())
-    while rig.meter.head_at is None:
-        await asyncio.sleep(0.001)
+    await rig.until(lambda: rig.meter.head_at is not None)
     rig.pass_time(5.1)
     go.set()
     with pytest.raises(StreamBroken) as caught:
