@@ -42,6 +42,8 @@ def test_the_contracts_hold() -> None:
         ("local/planted.py", "import time", "One reader of real time"),
         ("local/planted.py", "import pydantic", "pydantic and YAML only in config"),
         ("core/planted.py", "import socket", "Only the shell does I/O"),
+        ("wire/planted.py", "import asyncio", "Formats and engine adapters are sans-I/O"),
+        ("engines/planted.py", "from gateway import clock", "Formats and engine adapters are sans-I/O"),
         ("errors.py", "import aiohttp", "aiohttp only where HTTP is served or probed"),
         ("errors.py", "import redis", "Redis only in its store"),
     ],
@@ -54,6 +56,17 @@ def test_a_planted_import_breaks_its_contract(copied: Path, file: str, line: str
     assert result.returncode == 1, result.stdout
     broken = [row for row in result.stdout.splitlines() if row.endswith("BROKEN") or " BROKEN " in row]
     assert any(row.startswith(contract) for row in broken), result.stdout
+
+
+@pytest.mark.parametrize(("room", "contract"), [("costs", "Costs do not"), ("filters", "Filters do not")])
+def test_strategies_of_a_kind_do_not_know_each_other(copied: Path, room: str, contract: str) -> None:
+    folder = copied / "gateway" / "core" / room
+    one, other = sorted(path for path in folder.glob("*.py") if path.stem != "__init__")[:2]
+    with one.open("a", encoding="utf-8") as file:
+        file.write(f"\nimport gateway.core.{room}.{other.stem}\n")
+    result = lint(copied)
+    assert result.returncode == 1, result.stdout
+    assert any(row.startswith(contract) and "BROKEN" in row for row in result.stdout.splitlines()), result.stdout
 
 
 def test_a_room_that_no_contract_names_is_refused(copied: Path) -> None:
