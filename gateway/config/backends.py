@@ -7,74 +7,25 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from gateway.config.devices import DeviceEntry, DeviceSpec, DevicesSpec
+from gateway.config.formats import KvFormat, WeightFormat
 from gateway.config.secrets import SecretText
 from gateway.config.sizes import (
-    Bandwidth,
     Bytes,
     Count,
     Duration,
-    Flops,
     KvPool,
     PoolSize,
-    Share,
     Tokens,
     Unreadable,
     Whole,
 )
 from gateway.config.spec import Name, Spec
 
-__all__ = ["ENGINES", "Abilities", "BackendSpec", "DeviceSpec", "DevicesSpec", "LabelName", "ModelSpec", "TimeoutSpec"]
+__all__ = ["ENGINES", "Abilities", "BackendSpec", "LabelName", "ModelSpec", "TimeoutSpec"]
 
 ENGINES = ("vllm", "llama.cpp", "openai")
 LabelName = Literal["public", "internal", "confidential", "restricted"]
-
-
-class DeviceSpec(Spec):
-    """A device of the catalogue by its id, or described by its own numbers, or both: numbers win."""
-
-    id: Name | None = None
-    """Catalogue id, for example dgx-spark or rtx-3090; `kvgate check` names the nearest one to a typing error."""
-    memory: Annotated[Bytes, Field(gt=0)] | None = None
-    """Memory of one device."""
-    bandwidth: Annotated[Bandwidth, Field(gt=0)] | None = None
-    """Memory bandwidth of one device on paper; decode speed follows from it."""
-    fp16: Annotated[Flops, Field(gt=0)] | None = None
-    """Dense 16-bit FLOP/s of one device on paper; prefill speed follows from it."""
-    budget: Annotated[Share, Field(gt=0)] | None = None
-    """Share of memory that the engine may use: weights, KV cache and working space together."""
-
-
-def _device(value: Any) -> Any:
-    return {"id": value} if isinstance(value, str) else value
-
-
-class DevicesSpec(Spec):
-    """How many devices this backend spans."""
-
-    count: Annotated[Whole, Field(ge=1, le=4096)] = 1
-    """Devices of this kind."""
-    tensor_parallel: Annotated[Whole, Field(ge=1, le=4096)] = 1
-    """How many devices share every layer; `count` must be a multiple of it."""
-
-
-def _dtype(known: frozenset[str]) -> BeforeValidator:
-    def check(value: Any) -> Any:
-        if isinstance(value, str) and value.lower() in known:
-            return value.lower()
-        raise Unreadable("is a number format that is not known", f"one of {', '.join(sorted(known))}")
-
-    return BeforeValidator(check, json_schema_input_type=Literal[tuple(sorted(known))])
-
-
-WEIGHT_BYTES = {
-    "auto": 0.0, "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "q8_0": 1.0625, "q6_k": 0.82,
-    "q5_k_m": 0.71, "q4_k_m": 0.605, "q4_0": 0.5625, "iq4_xs": 0.53, "awq": 0.56, "gptq": 0.56, "int4": 0.56,
-    "nvfp4": 0.5625, "mxfp4": 0.53125, "q3_k_m": 0.49, "q2_k": 0.37,
-}  # fmt: skip
-"""Bytes a weight as stored, scales included (ggml block formats; group size 128 with fp16 scales for AWQ and GPTQ; blocks of 16 for
-NVFP4 and 32 for MXFP4). The k-quants are whole-file averages of the mixed layers."""
-
-KV_FORMATS = frozenset({"auto", "fp16", "bf16", "fp8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"})
 
 
 class ModelSpec(Spec):
@@ -84,9 +35,9 @@ class ModelSpec(Spec):
     """Catalogue id, or a name of your own with `kv_bytes` and `params`."""
     served_as: Name | None = None
     """The name that the engine knows it by; the id itself when left out."""
-    weights: Annotated[str, _dtype(frozenset(WEIGHT_BYTES))] = "auto"
+    weights: WeightFormat = "auto"
     """Number format of the weights. auto: from the engine's name for the model, else bf16 (llama.cpp: q4_k_m)."""
-    kv: Annotated[str, _dtype(KV_FORMATS)] = "auto"
+    kv: KvFormat = "auto"
     """Number format of the KV cache. auto: what the engine says, else 16 bit."""
     context: Annotated[Tokens, Field(gt=0)] | None = None
     """Tokens of prompt and output together that the engine was started with."""
@@ -123,12 +74,20 @@ class TimeoutSpec(Spec):
 class Abilities(Spec):
     """Overrules what was detected; an ability that is left out is detected."""
 
-    vision: bool | None = None
-    """Reads images."""
     tools: bool | None = None
     """Calls tools."""
-    continuation: bool | None = None
-    """Goes on with an answer that another backend began."""
+    vision: bool | None = None
+    """Reads images."""
+    audio: bool | None = None
+    """Hears audio."""
+    json_schema: bool | None = None
+    """Answers within a JSON schema."""
+    logprobs: bool | None = None
+    """Tells the probabilities of tokens."""
+    embeddings: bool | None = None
+    """Makes embeddings."""
+    rerank: bool | None = None
+    """Ranks documents."""
 
 
 def _engine(value: Any) -> Any:
@@ -175,14 +134,14 @@ class BackendSpec(Spec):
     """Base URL of the engine; a trailing /v1 is ignored."""
     engine: Annotated[str, BeforeValidator(_engine, json_schema_input_type=Literal["vllm", "llama.cpp", "openai"])]
     """What runs there: vllm, llama.cpp (llama-server), or openai for any other OpenAI-compatible server."""
-    device: Annotated[DeviceSpec, BeforeValidator(_device, json_schema_input_type=str | DeviceSpec)] = DeviceSpec()
+    device: DeviceEntry = DeviceSpec()
     """Catalogue id, or numbers: {memory: 96GiB, bandwidth: 1792GB/s, fp16: 250T}."""
     devices: DevicesSpec = DevicesSpec()
     """How many devices it spans."""
     models: tuple[Annotated[ModelSpec, BeforeValidator(_model, json_schema_input_type=str | ModelSpec)], ...] = ()
     """What it serves; left out: whatever the engine lists."""
     kv_pool: KvPool = PoolSize()
-    """Size of the KV cache: auto, a size, or a number of tokens. auto: the engine's own figure, else memory less weights."""
+    """Size of the KV cache: a size, a number of tokens, or auto: the engine's figure, else memory less weights."""
     running: Annotated[
         Annotated[Whole, Field(ge=1, le=65536)] | None,
         BeforeValidator(_first_token, json_schema_input_type=Literal["auto"] | int),

@@ -14,7 +14,7 @@ __all__ = ["Capacity", "capacity", "kv_pool_bytes", "sequences_that_fit", "token
 
 _BLOCK = {"vllm": 16, "llama.cpp": 1, "openai": 1}
 _SLOTS = {"vllm": 256, "llama.cpp": 4, "openai": 8}
-"""Requests at once where nobody says: vLLM's max_num_seqs and llama-server's --parallel by default; a stranger gets few."""
+"""Requests at once where nobody says: the defaults of vLLM and llama-server, and few for a stranger."""
 _TYPICAL = 8192
 """Tokens of the sequence whose constant part (state, window) is spread over a pool in tokens."""
 
@@ -24,7 +24,7 @@ class Capacity:
     """What admission may fill.
 
     `slots` requests at once; `pool_tokens` of KV cache (0: not known, slots alone bound it); `block` tokens a KV block;
-    `pool_bytes` and `weights_bytes` over all devices, 0 where not known; `sources` are (fact, where it came from) pairs.
+    `pool_bytes` and `weights_bytes` over all devices, 0 where not known; `sources` are (fact, its source) pairs.
     """
 
     slots: int
@@ -78,21 +78,21 @@ def capacity(
 
 
 def kv_pool_bytes(backend: Backend, weights_bytes: int) -> int:
-    """Bytes that a device's memory leaves for the KV cache; negative when the weights alone are too large, 0 when not known."""
+    """Bytes that memory leaves for the KV cache; negative when the weights alone are too large, 0 when not known."""
     if not backend.device.memory:
         return 0
     return int(backend.device.memory * backend.device.budget) - weights_bytes
 
 
 def _copies(backend: Backend) -> int:
-    """Copies of the weights: vLLM repeats a model for each tensor-parallel group; llama.cpp splits layers over all devices."""
+    """Copies of the weights: one for each tensor-parallel group; llama.cpp splits layers over all its devices."""
     if backend.engine == "llama.cpp":
         return 1
     return max(1, backend.device.count // backend.device.tensor_parallel)
 
 
 def costliest(served: Sequence[Serving]) -> KvShape | None:
-    """The KV shape that holds the fewest tokens: the safe one to count a shared pool in. None when no model keeps a KV cache."""
+    """The KV shape that holds the fewest tokens, the safe one to count a shared pool in; None when nothing keeps KV."""
     shapes = [one.offer.kv for one in served if one.offer.kv.bytes(1) > 0]
     return max(shapes, key=lambda kv: kv.bytes(_TYPICAL), default=None)
 

@@ -28,8 +28,8 @@ class Timeouts:
 class Endpoint:
     """One backend's address, key and declared facts.
 
-    `url` has no trailing slash and no /v1. `kv_pool` and `running` (requests at once) are what the file says; empty: found out.
-    `abilities` overrules detection, by name.
+    `url` has no trailing slash and no /v1. `kv_pool` and `running` (requests at once) are what the file says; empty:
+    found out. `abilities` overrules detection, by name.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""One way from a file to a policy, for start, reload and `check`: all problems at once, or a configuration that is whole."""
+"""One way from a file to a policy, for start, reload and `check`: all problems at once, or a whole configuration."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def load(
 ) -> Loaded:
     """Read a file (a Path) or YAML text (a str) and check it whole; raises Problems with everything that is wrong.
 
-    `env` is what `${env.NAME}` reads, the process's own by default. `lenient` is for a check on another machine than the one that
-    serves: environment variables and files that are not there become warnings. `file` names the text in messages.
+    `env` is what `${env.NAME}` reads, the process's own by default. `lenient` is for a check on another machine than
+    the one that serves: environment variables and files that are not there become warnings. `file` names the text in
+    messages.
     """
     path = source if isinstance(source, FilePath) else None
     name = file or (str(path) if path else "<text>")
@@ -96,8 +97,8 @@ def _resolved(value: Any, path: Path, findings: Findings, env: Mapping[str, str]
 def _validated(data: dict[str, Any], findings: Findings) -> tuple[Config | None, frozenset[str]]:
     """The configuration, and the sections without a problem of form.
 
-    What can't be read is reported and replaced, and the rest read again, so that the rules still see everything else. The second
-    value names the sections where nothing was replaced: rules about the whole fleet judge only those.
+    What can't be read is reported and replaced, and the rest read again, so that the rules still see everything else.
+    The second value names the sections where nothing was replaced: rules about the whole fleet judge only those.
     """
     stand_ins = _StandIns(data)
     bad = {re.split(r"[.\[]", problem.path)[0] for problem in findings.problems}
@@ -105,9 +106,9 @@ def _validated(data: dict[str, Any], findings: Findings) -> tuple[Config | None,
         try:
             config = Config.model_validate(data, context={"base": findings.base})
         except ValidationError as error:
-            for path, problem in problems_of(error, findings.source):
+            for path, problem in problems_of(error, findings.source, data):
                 bad.add(str(path[0]) if path else "")
-                if path not in findings.unresolved and not stand_ins.cover(path):
+                if problem and path not in findings.unresolved and not stand_ins.cover(path):
                     findings.problems.append(problem)
                 stand_ins.replace(path)
         else:
@@ -127,7 +128,7 @@ class _StandIns:
         return any(path[:n] in self.tries for n in range(1, len(path) + 1))
 
     def replace(self, path: Path) -> None:
-        """Leave an optional key out; then, and for list entries, put a mapping, word, or URL there; at last the same around it."""
+        """Leave an optional key out; then, and for list entries, a stand-in; at last replace what is around."""
         if not path:
             return
         holder: Any = self.data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -14,28 +15,36 @@ from gateway.config.problems import Path, Problem, nearest
 from gateway.config.sizes import Unreadable
 from gateway.config.source import Source, holds
 
-__all__ = ["SECRET_KEYS", "problems_of", "real_path"]
+__all__ = ["SECRET_KEYS", "problems_of"]
 
 SECRET_KEYS = frozenset({"key"})
 """Keys whose values are never repeated in a message (`tls.key` is a path, and not repeated either)."""
 
+_MISSING = "is missing"
+_MEANT = re.compile(r"did you mean (\S+)\?")
 _BOUNDS = {"greater_than": "over", "greater_than_equal": "at least", "less_than": "under", "less_than_equal": "at most"}
 
 
-def problems_of(error: ValidationError, source: Source) -> list[tuple[Path, Problem]]:
-    """Each error with its path in the file."""
-    found = []
+def problems_of(error: ValidationError, source: Source, data: Any) -> list[tuple[Path, Problem | None]]:
+    """Each error with its path in the file; `data` is what was validated: the file's values, some of them replaced.
+
+    A key that is missing because it is misspelt has no Problem of its own.
+    """
+    found: list[tuple[Path, Problem | None]] = []
+    misspelt: set[Path] = set()
     for detail in error.errors(include_url=False, include_input=False):
-        path = real_path(detail["loc"], source, missing=detail["type"] == "missing")
+        path = _path(detail["loc"], data, missing=detail["type"] == "missing")
         message, hint = _sentence(detail, path, source)
+        if detail["type"] == "extra_forbidden" and (close := _MEANT.fullmatch(hint)):
+            misspelt.add((*path[:-1], close[1]))
         found.append((path, source.problem(path, message, hint)))
-    return found
+    hidden = {path for path, problem in found if path in misspelt and problem and problem.message == _MISSING}
+    return [(path, None if path in hidden else problem) for path, problem in found]
 
 
-def real_path(loc: tuple[int | str, ...], source: Source, *, missing: bool) -> Path:
+def _path(loc: tuple[int | str, ...], value: Any, *, missing: bool) -> Path:
     """The path in the file of pydantic's location, which also names branches of unions (`<keys>`) and types."""
     path: Path = ()
-    value = source.data
     for i, part in enumerate(loc):
         if holds(value, part):
             value, path = value[part], (*path, part)
@@ -49,13 +58,13 @@ def _sentence(detail: ErrorDetails, path: Path, source: Source) -> tuple[str, st
     written = _written(path, source)
     value = source.get(path)
     if kind == "missing":
-        return "is missing", _meaning(path)
+        return _MISSING, _meaning(path)
     if kind == "extra_forbidden":
         return _unknown(path, source)
     if kind == "value_error" and isinstance(reason := context.get("error"), Unreadable):
         return f"{written}{reason}", _hint(reason.hint, value)
     if value is None and path not in source.marks:
-        return "is missing", _meaning(path)
+        return _MISSING, _meaning(path)
     if value is None:
         return "is empty", "leave the key out to get its default"
     if kind == "literal_error":
@@ -104,10 +113,11 @@ def _written(path: Path, source: Source) -> str:
 
 def _unknown(path: Path, source: Source) -> tuple[str, str]:
     word = str(path[-1]) if path else ""
-    known = sorted(keys_at(path[:-1], source))
-    close = nearest(word, known)
-    if close:
-        return "there is no such key here", f"did you mean {close}?"
+    here = source.get(path[:-1])
+    every = {key for node in _at(path[:-1]) for key in node.get("properties", {})}
+    known = sorted(every - set(here if isinstance(here, dict) else ()))
+    if close := nearest(word, known) or nearest(word, every):
+        return "there is no such key here", f"did you mean {close}?" if close in known else f"{close} is there already"
     elsewhere = sorted({where for where, name in _all_keys() if name == word})
     if elsewhere:
         return "there is no such key here", f"it belongs under {elsewhere[0] or 'the top of the file'}"
@@ -141,13 +151,6 @@ def _at(path: Path) -> list[Mapping[str, Any]]:
                 inner += _branches(below)
         nodes = inner
     return nodes
-
-
-def keys_at(path: Path, source: Source) -> set[str]:
-    """The keys that may stand at a path, without those that are there already."""
-    known = {key for node in _at(path) for key in node.get("properties", {})}
-    here = source.get(path)
-    return known - set(here) if isinstance(here, dict) and known - set(here) else known
 
 
 def _meaning(path: Path) -> str:

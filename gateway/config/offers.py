@@ -1,70 +1,37 @@
-"""What a backend offers: what the file declares, what its engine says, and what the catalogue knows, merged with sources."""
+"""What a backend offers: what the file declares, its engine says, and the catalogue knows, merged with sources."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from gateway.config import catalog
-from gateway.config.backends import WEIGHT_BYTES, ModelSpec
+from gateway.config.backends import ModelSpec
 from gateway.config.catalog.names import loose_name, plain_name, weights_in_name
+from gateway.config.discovered import Discovered
 from gateway.config.endpoint import Endpoint
+from gateway.config.formats import WEIGHT_BYTES
 from gateway.core.backend import Backend, Offer
 from gateway.core.estimators.speed_prior import speed_prior
 from gateway.core.kv.dtype import KvDtype
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.shape import KvShape
 
-__all__ = ["ASSUMED_KV", "ASSUMED_WINDOW", "Discovered", "Serving", "merge_offers", "serving"]
+__all__ = ["ASSUMED_KV", "ASSUMED_WINDOW", "Serving", "merge_offers", "serving"]
 
 ASSUMED_KV = KvShape(bytes_per_token=131_072.0)
 """A dense model of 8 billion parameters at 16 bit (Llama-3.1-8B): what is taken for a model that nobody knows."""
 ASSUMED_WINDOW = 8192
 """Tokens: what is taken for a window that neither file, engine nor catalogue tells."""
 CAUTIOUS_WINDOW = 32_768
-"""Tokens: catalogue windows are what weights can do, and engines are started with less; above it only the engine is believed."""
-
-
-class Discovered(Protocol):
-    """A model as discovery found it; numbers that the engine doesn't tell are None. Windows in tokens, sizes in bytes."""
-
-    @property
-    def id(self) -> str:
-        """What the engine calls it."""
-        ...
-
-    @property
-    def aliases(self) -> Sequence[str]:
-        """Other names it answers to."""
-        ...
-
-    @property
-    def window(self) -> int | None:
-        """Tokens one request may use."""
-        ...
-
-    @property
-    def params(self) -> int | None:
-        """Number of weights."""
-        ...
-
-    @property
-    def size_bytes(self) -> int | None:
-        """Size of the weights."""
-        ...
-
-    @property
-    def kv_bytes_per_token(self) -> float | None:
-        """KV cache of one token."""
-        ...
+"""Tokens: a catalogue window is what weights can do, and engines are often started with less; more must be said."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """One model on one backend: the offer, and what `check` says beside it.
 
-    `weights_bytes` is the size of one copy (0: not known); `kv_format` and `weights_format` as the file would name them.
+    `weights_bytes` is the size of one copy (0: not known); `kv_format`, `weights_format` as the file would name them.
     """
 
     offer: Offer
@@ -76,10 +43,10 @@ class Serving:
 def merge_offers(
     backend: Backend, endpoint: Endpoint, found: Sequence[Discovered] = (), abilities: frozenset[str] = frozenset()
 ) -> tuple[Offer, ...]:
-    """The offers of a backend. `found` is what its engine lists, `abilities` what was detected there; both empty when it wasn't asked.
+    """The offers of a backend. `found` is what its engine lists, `abilities` what was detected; empty: it wasn't asked.
 
-    Declared facts win, then the engine's, then the catalogue's; a model that nobody knows gets a stated assumption. When the engine
-    lists models, a declared one that it doesn't list is not offered.
+    Declared facts win, then the engine's, then the catalogue's; a model that nobody knows gets a stated assumption.
+    When the engine lists models, a declared one that it doesn't list is not offered.
     """
     return tuple(one.offer for one in serving(backend, endpoint, found, abilities))
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from gateway.config.auth import Auth
 from gateway.config.backends import BackendSpec, LabelName
-from gateway.config.secrets import SecretText
-from gateway.config.sizes import Duration, Number, Share, Tokens, Unreadable, Whole, parse_tokens
-from gateway.config.spec import Name, Spec
+from gateway.config.sizes import Duration, Number, Share, Tokens, Whole, parse_tokens
+from gateway.config.spec import Name, Spec, some
 
 __all__ = [
     "AdmissionSpec",
-    "AuthSpec",
     "BreakerSpec",
     "ClassSpec",
     "HealthSpec",
-    "KeyLimits",
-    "KeySpec",
     "MovePenalty",
     "OutputSpec",
     "Policy",
@@ -27,54 +24,6 @@ __all__ = [
     "RouteSpec",
     "RoutingSpec",
     "SloSpec",
-]
-
-
-def _some(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not items:
-        raise Unreadable("is an empty list", "the least is one entry")
-    return items
-
-
-class KeyLimits(Spec):
-    """What one key may use at a time."""
-
-    running: Annotated[Whole, Field(ge=1)] | None = None
-    """Requests running at once; more wait."""
-    context: Annotated[Tokens, Field(gt=0)] | None = None
-    """Tokens of prompt and output together in one request."""
-
-
-class KeySpec(Spec):
-    """One client: a key, and what it may do."""
-
-    name: Name
-    """The client's name in metrics and logs."""
-    key: SecretText
-    """The API key that the client sends, as ${env.NAME} or ${file:/path}."""
-    models: tuple[Name, ...] | None = None
-    """Names of models it may ask for; left out: all."""
-    klass: Annotated[Name | None, Field(alias="class")] = None
-    """Class of its requests; left out: the model's."""
-    data: LabelName | None = None
-    """Its requests are at least this sensitive; a model's own label counts when it is higher."""
-    limits: KeyLimits = KeyLimits()
-    """What it may use at a time."""
-
-
-class AuthSpec(Spec):
-    """Who may ask."""
-
-    keys: Annotated[tuple[KeySpec, ...], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})]
-    """Client keys."""
-
-
-def _auth_kind(value: Any) -> str:
-    return "<word>" if isinstance(value, str) else "<keys>"
-
-
-Auth = Annotated[
-    Annotated[Literal["none"], Tag("<word>")] | Annotated[AuthSpec, Tag("<keys>")], Discriminator(_auth_kind)
 ]
 
 
@@ -213,7 +162,7 @@ class Policy(Spec):
 
     auth: Auth | None = None
     """Client keys; `none` says that anybody who reaches the port may ask. Left out: loopback only."""
-    backends: Annotated[tuple[BackendSpec, ...], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})]
+    backends: Annotated[tuple[BackendSpec, ...], AfterValidator(some), Field(json_schema_extra={"minItems": 1})]
     """The engines behind this gateway."""
     models: tuple[RouteSpec, ...] = ()
     """Names that clients use; left out: every model that a backend serves, under its own id."""

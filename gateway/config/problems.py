@@ -39,7 +39,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, or in a warning one that is dubious. Lines and columns count from 1; 0 means the file as a whole."""
+    """One thing that is wrong, or as a warning dubious. Lines and columns count from 1; 0 means the whole file."""
 
     file: str
     line: int

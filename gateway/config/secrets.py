@@ -34,7 +34,7 @@ class Resolved(str):
 class Secret:
     """A key. Its text leaves only through `reveal()`; repr, str, errors and pickles don't have it.
 
-    `plain` says that it stood in the file itself; `missing` that its source was empty (only in a check, never when serving).
+    `plain`: it stood in the file itself. `missing`: its source was empty (in a check only, never when serving).
     """
 
     __slots__ = ("__text", "missing", "plain")
@@ -73,8 +73,8 @@ class Secret:
 def resolve(text: str, env: Mapping[str, str], base: Path, *, required: bool) -> str:
     """The text with its references replaced; the text itself when it has none.
 
-    Raises Unreadable for a reference that is malformed, and when `required` for one that leads nowhere. Relative file paths start
-    at `base`.
+    Raises Unreadable for a reference that is malformed, and when `required` for one that leads nowhere. Relative file
+    paths start at `base`.
     """
     if "${" not in text:
         return text

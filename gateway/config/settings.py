@@ -74,7 +74,7 @@ class Server(Spec):
     listen: Address = "127.0.0.1:8080"
     """HOST:PORT that clients use. Beyond loopback it needs `auth`."""
     admin: Address = "127.0.0.1:9090"
-    """HOST:PORT of metrics, health, dashboard and admin API. It asks for no key: keep it on loopback or a management network."""
+    """HOST:PORT of metrics, health, dashboard and admin API. It asks for no key: keep it on loopback."""
     tls: Tls | None = None
     """HTTPS on the public port; without it kvgate speaks plain HTTP."""
     workers: Annotated[Whole, AfterValidator(_one_worker)] = 1

@@ -1,4 +1,4 @@
-"""YAML text to plain values, with the line and column of every key: bounded, and without anything that could run or loop."""
+"""YAML text to plain values, with line and column of every key: bounded, without anything that could run or loop."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from gateway.config.problems import Path, Problem, path_text
+from gateway.config.syntax import syntax_problem
 
 __all__ = ["Source", "holds", "read"]
 
@@ -36,6 +37,8 @@ class Source:
 
     def at(self, path: Path) -> tuple[int, int]:
         """Line and column of a path, or of the nearest thing above it that stands in the file."""
+        if not path:
+            return 0, 0
         while path and path not in self.marks:
             path = path[:-1]
         return self.marks.get(path, (0, 0))
@@ -62,7 +65,7 @@ def holds(value: Any, part: str | int) -> bool:
 
 
 def read(text: str, file: str) -> Source:
-    """The text as values; never raises: what is wrong stands in `problems`, and `data` is None when nothing can be used."""
+    """The text as values; never raises: what is wrong stands in `problems`; `data` is None when nothing can be used."""
     source = Source(file)
     if len(text) > MAX_TEXT:
         source.problems.append(Problem(file, 0, 0, "", f"is longer than {MAX_TEXT // 1024} KiB", "split the fleet"))
@@ -71,7 +74,7 @@ def read(text: str, file: str) -> Source:
     try:
         node = yaml.compose(text)
     except MarkedYAMLError as error:
-        source.problems.append(_syntax(error, text, file))
+        source.problems.append(syntax_problem(error, text, file))
     except RecursionError:
         source.problems.append(Problem(file, 0, 0, "", "is nested too deeply"))
     except (
@@ -95,31 +98,6 @@ def read(text: str, file: str) -> Source:
         else:
             source.data = _Builder(source).value(node, (), ())
     return source
-
-
-def _syntax(error: MarkedYAMLError, text: str, file: str) -> Problem:
-    mark = error.problem_mark or error.context_mark
-    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    lines = text.splitlines()
-    before = lines[line - 1] if 0 < line <= len(lines) else ""
-    said = str(error.problem or error.context or "")
-    if "\t" in before[: len(before) - len(before.lstrip())] or "'\\t'" in said:
-        return Problem(file, line, before.find("\t") + 1, "", "has a tab where YAML wants spaces", "indent with spaces")
-    if "undefined alias" in said:
-        return Problem(
-            file, line, column, "", "uses an alias that is defined nowhere above", "define it with &name first"
-        )
-    if "mapping values are not allowed" in said:
-        hint = "check the indentation, and put text that holds `: ` in quotes"
-        return Problem(file, line, column, "", "has a `:` where no key can stand", hint)
-    if "expected a single document" in str(error.context or "") + said:
-        return Problem(file, line, column, "", "holds a second document", "remove the `---` between them")
-    hint = "a quote or bracket may be open, or a line indented differently from its neighbours"
-    return Problem(file, line, column, "", f"is not readable as YAML: {_one_line(said)}", hint)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:120]
 
 
 class _Builder:

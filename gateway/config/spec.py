@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo
 
 from gateway.config.sizes import Unreadable
 
-__all__ = ["Address", "FilePath", "Name", "Spec"]
+__all__ = ["Address", "FilePath", "Name", "Spec", "some"]
 
 
 class Spec(BaseModel):
@@ -46,3 +46,10 @@ Address = Annotated[
     str, StringConstraints(max_length=300), AfterValidator(_address), Field(examples=["127.0.0.1:8080"])
 ]
 """`HOST:PORT`; the host in brackets when it is IPv6."""
+
+
+def some(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The items; Unreadable when there are none. A length limit would count broken items as missing ones."""
+    if not items:
+        raise Unreadable("is an empty list", "the least is one entry")
+    return items

@@ -32,7 +32,7 @@ _ENTRY = re.compile(r"^  - id: (\S+)$", re.MULTILINE)
 
 @cache
 def _entries(kind: str) -> Mapping[str, str]:
-    """The text of each entry, by id: parsing all of a catalogue at once would stop an event loop for a third of a second."""
+    """The text of each entry, by id: parsing a whole catalogue at once takes a third of a second."""
     text = (Path(__file__).parent / f"{kind}.yaml").read_text(encoding="utf-8")
     starts = list(_ENTRY.finditer(text))
     ends = [match.start() for match in starts[1:]] + [len(text)]
@@ -46,8 +46,8 @@ def _entry(kind: str, name: str) -> Mapping[str, Any]:
 
 
 def device_ids() -> tuple[str, ...]:
-    """Ids of all devices in the catalogue."""
-    return tuple(_entries("devices"))
+    """Ids of all devices in the catalogue, and their short names."""
+    return (*_entries("devices"), *_short_names())
 
 
 def nearest_device(name: str) -> str | None:
@@ -57,8 +57,18 @@ def nearest_device(name: str) -> str | None:
     return min(parts, key=len) if parts else nearest(name, known)
 
 
+@cache
+def _short_names() -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name, text in _entries("devices").items():
+        for line in re.findall(r"^    aliases: \[(.*)\]", text, re.MULTILINE):
+            found |= {alias.strip(): name for alias in line.split(",")}
+    return found
+
+
 def device(name: str) -> Device | None:
-    """One device of the catalogue as the core knows it; None when there is none of that id."""
+    """One device of the catalogue, by id or short name, as the core knows it; None when there is none."""
+    name = _short_names().get(name, name)
     if name not in _entries("devices"):
         return None
     entry = _entry("devices", name)
@@ -95,7 +105,7 @@ def _by_plain_name() -> Mapping[str, str]:
 def known_model(name: str) -> ModelShape | None:
     """The catalogue's model behind any common spelling of its name, or None.
 
-    Organisation prefix, case, and suffixes of number format and packaging (-FP8, -AWQ, -GGUF, Q4_K_M, -Instruct) don't matter.
+    Organisation, case, and suffixes of number format and packaging (-FP8, -AWQ, -GGUF, Q4_K_M, -Instruct) don't matter.
     """
     found = _by_plain_name().get(loose_name(plain_name(name)))
     return model_shape_from_catalog(_entry("models", found)) if found else None

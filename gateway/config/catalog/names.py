@@ -7,12 +7,24 @@ import re
 __all__ = ["loose_name", "plain_name", "weights_in_name"]
 
 _FORMATS = {
-    "fp8": r"fp8(?:[-_]dynamic|[-_]block)?|f8|w8a8[-_]?fp8", "int8": r"w8a8(?:[-_]int8)?|int8|8bit", "awq": r"awq(?:[-_]?(?:int)?4(?:bit)?)?",
-    "gptq": r"gptq(?:[-_]?int[48])?", "int4": r"w4a16|int4|4bit", "nvfp4": r"nvfp4|fp4", "mxfp4": r"mxfp4(?:[-_]moe)?", "bf16": r"bf16",
-    "fp16": r"fp16|f16", "q8_0": r"(?:ud-)?q8(?:_0|_k_xl)?", "q6_k": r"(?:ud-)?q6_k(?:_[a-z]+)?", "q5_k_m": r"(?:ud-)?q5_(?:k(?:_[a-z]+)?|[01])",
-    "q4_k_m": r"(?:ud-)?q4_k(?:_[a-z]+)?", "q4_0": r"(?:ud-)?q4_[01]", "iq4_xs": r"(?:ud-)?iq4_(?:xs|nl)",
-    "q3_k_m": r"(?:ud-)?i?q3_[a-z_]+", "q2_k": r"(?:ud-)?i?q2_[a-z_]+",
-}  # fmt: skip
+    "fp8": r"fp8(?:[-_]dynamic|[-_]block)?|f8|w8a8[-_]?fp8",
+    "int8": r"w8a8(?:[-_]int8)?|int8|8bit",
+    "awq": r"awq(?:[-_]?(?:int)?4(?:bit)?)?",
+    "gptq": r"gptq(?:[-_]?int[48])?",
+    "int4": r"w4a16|int4|4bit",
+    "nvfp4": r"nvfp4|fp4",
+    "mxfp4": r"mxfp4(?:[-_]moe)?",
+    "bf16": r"bf16",
+    "fp16": r"fp16|f16",
+    "q8_0": r"(?:ud-)?q8(?:_0|_k_xl)?",
+    "q6_k": r"(?:ud-)?q6_k(?:_[a-z]+)?",
+    "q5_k_m": r"(?:ud-)?q5_(?:k(?:_[a-z]+)?|[01])",
+    "q4_k_m": r"(?:ud-)?q4_k(?:_[a-z]+)?",
+    "q4_0": r"(?:ud-)?q4_[01]",
+    "iq4_xs": r"(?:ud-)?iq4_(?:xs|nl)",
+    "q3_k_m": r"(?:ud-)?i?q3_[a-z_]+",
+    "q2_k": r"(?:ud-)?i?q2_[a-z_]+",
+}
 _SUFFIX = re.compile(
     r"[-._@:](?:(?P<format>"
     + "|".join(_FORMATS.values())

@@ -18,15 +18,16 @@ from gateway.core.boundary import Label, within
 __all__ = ["boundary", "is_hosted"]
 
 _HOSTED = (
-    "openai.com", "openai.azure.com", "anthropic.com", "googleapis.com", "openrouter.ai", "mistral.ai", "deepseek.com", "groq.com",
-    "together.xyz", "together.ai", "fireworks.ai", "x.ai", "cohere.com", "cohere.ai", "perplexity.ai", "amazonaws.com", "azure.com",
-    "cerebras.ai", "deepinfra.com", "novita.ai", "moonshot.ai", "z.ai", "huggingface.co", "nebius.com", "replicate.com",
+    "openai.com", "openai.azure.com", "anthropic.com", "googleapis.com", "openrouter.ai", "mistral.ai",
+    "deepseek.com", "groq.com", "together.xyz", "together.ai", "fireworks.ai", "x.ai", "cohere.com", "cohere.ai",
+    "perplexity.ai", "amazonaws.com", "azure.com", "cerebras.ai", "deepinfra.com", "novita.ai", "moonshot.ai", "z.ai",
+    "huggingface.co", "nebius.com", "replicate.com",
 )  # fmt: skip
 """Domains of public inference services."""
 
 
 def boundary(config: Config, findings: Findings) -> None:
-    """Nothing labelled reaches a backend that is not cleared for it, and no declared step is one that could never be taken."""
+    """No declared step is one that the boundary would never let be taken, and what leaves the house is declared."""
     for i, backend in enumerate(config.backends):
         _backend(i, backend, findings)
     for i, route in enumerate(config.models):

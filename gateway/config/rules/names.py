@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from gateway.config import catalog
+from gateway.config.auth import AuthSpec
 from gateway.config.backends import BackendSpec
 from gateway.config.document import Config
-from gateway.config.policy import AuthSpec, RouteSpec
+from gateway.config.policy import RouteSpec
 from gateway.config.problems import Path, nearest
 from gateway.config.rules.findings import Findings
 
@@ -27,7 +28,7 @@ def names(config: Config, findings: Findings, sound: frozenset[str]) -> None:
         _classes(config, findings)
     if {"backends", "models"} <= sound:
         for i, route in enumerate(config.models):
-            _served(i, route, config.backends, findings)
+            _served(i, route, config, findings)
     if "models" in sound and config.models and isinstance(config.auth, AuthSpec):
         known = [route.name for route in config.models]
         for i, key in enumerate(config.auth.keys):
@@ -43,7 +44,7 @@ def declared_names(backend: BackendSpec) -> set[str]:
 
 
 def servers_of(model: str, backends: Sequence[BackendSpec]) -> list[BackendSpec] | None:
-    """The backends that serve a model by the file alone; None when one leaves that to its engine, so that only it can tell."""
+    """The backends that serve a model by the file alone; None when only an engine can tell."""
     serving = [b for b in backends if model in declared_names(b)]
     return serving if serving or all(b.models for b in backends) else None
 
@@ -129,7 +130,9 @@ def _classes(config: Config, findings: Findings) -> None:
             findings.error(path, f"`{name}` is no class", _did_you_mean(name, known, "classes are"))
 
 
-def _served(i: int, route: RouteSpec, backends: Sequence[BackendSpec], findings: Findings) -> None:
+def _served(i: int, route: RouteSpec, config: Config, findings: Findings) -> None:
+    backends = config.backends
+    behind = {other.name: other.serves for other in config.models}
     known = {name for backend in backends for name in declared_names(backend)}
     every: list[tuple[Path, str]] = [(("models", i, "serves"), route.serves)]
     every += [(("models", i, "fallback", j), model) for j, model in enumerate(route.fallback)]
@@ -137,6 +140,10 @@ def _served(i: int, route: RouteSpec, backends: Sequence[BackendSpec], findings:
         servers = servers_of(model, backends)
         if servers == []:
             hint = _did_you_mean(model, known, "backends serve")
+            if model in behind:
+                hint = f"{model} is a name that clients use: write the model behind it" + (
+                    f", {behind[model]}" if behind[model] != model else ""
+                )
             findings.error(path, f"`{model}` is served by no backend", hint)
         elif servers is None and known:
             silent = ", ".join(b.name for b in backends if not b.models)

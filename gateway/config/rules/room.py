@@ -1,4 +1,4 @@
-"""Room: context caps that some backend holds, weights and KV cache that fit the memory. Judged only where the sizes are known."""
+"""Room: context caps that some backend holds, weights and KV cache that fit memory; judged where sizes are known."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _memory(path: Path, spec: BackendSpec, served: tuple[Serving, ...], found: C
         (findings.warn if guessed or spec.engine == "llama.cpp" else findings.error)((*path, "models"), message, hint)
     elif spec.kv_pool != PoolSize() and found.pool_bytes > left:
         message = (
-            f"weights ({size_text(found.weights_bytes)}) and KV cache ({size_text(found.pool_bytes)}) take more than the "
-            f"{size_text(usable)} that {devices} leaves engines"
+            f"weights ({size_text(found.weights_bytes)}) and KV cache ({size_text(found.pool_bytes)}) take more "
+            f"than the {size_text(usable)} that {devices} leaves engines"
         )
         hint = f"a pool of up to {size_text(left)} fits"
         (findings.warn if guessed else findings.error)((*path, "kv_pool"), message, hint)

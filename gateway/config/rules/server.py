@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gateway.config.auth import AuthSpec
 from gateway.config.document import Config
-from gateway.config.policy import AuthSpec
 from gateway.config.rules.findings import Findings
 from gateway.config.settings import host_and_port, is_loopback
 
@@ -12,10 +12,10 @@ __all__ = ["server"]
 
 def server(config: Config, findings: Findings, sound: frozenset[str]) -> None:
     """Nobody listens to the world without keys; files are there; keys are not written in the file."""
-    if "server" in sound:
-        _listening(config, findings, auth_sound="auth" in sound)
-        _files(config, findings)
-    if "telemetry" in sound and (journal := config.telemetry.journal) and not journal.path.parent.is_dir():
+    _listening(config, findings, auth_sound="auth" in sound)
+    _files(config, findings)
+    journal = config.telemetry.journal
+    if "telemetry" in sound and journal and not journal.path.parent.is_dir():
         _absent(findings, ("telemetry", "journal", "path"), "is in a directory that does not exist")
     if isinstance(config.auth, AuthSpec):
         _keys(config.auth, findings)
