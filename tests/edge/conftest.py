@@ -46,7 +46,9 @@ class FakeGateway:
             raise
 
     async def echo(self, inbound: Inbound, down: ClientDownstream) -> None:
-        body = json.dumps({"surface": inbound.surface, "client": inbound.client.name, "bytes": len(inbound.body)}).encode()
+        body = json.dumps(
+            {"surface": inbound.surface, "client": inbound.client.name, "bytes": len(inbound.body)}
+        ).encode()
         down.start(200, (("content-type", "application/json"), ("x-kvgate-decision", "d1")), len(body))
         down.write(body)
         down.end()
@@ -107,7 +109,9 @@ Opener = Callable[..., Awaitable[Door]]
 async def open_door() -> AsyncIterator[Opener]:
     async with contextlib.AsyncExitStack() as stack:
 
-        async def opener(limits: EdgeLimits | None = None, *, keys: bool = False, origins: tuple[str, ...] = ()) -> Door:
+        async def opener(
+            limits: EdgeLimits | None = None, *, keys: bool = False, origins: tuple[str, ...] = ()
+        ) -> Door:
             limits = limits or EdgeLimits()
             lines = Lines()
             log = stack.enter_context(Log(level="debug", sink=lines))

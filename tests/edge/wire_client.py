@@ -41,7 +41,9 @@ class WireClient:
         self.writer.write(data)
         await self.writer.drain()
 
-    async def request(self, method: str, path: str, body: bytes = b"", head_only: bool = False, **headers: str) -> Reply:
+    async def request(
+        self, method: str, path: str, body: bytes = b"", head_only: bool = False, **headers: str
+    ) -> Reply:
         await self.send(request(method, path, body, **headers))
         return await self.reply(head_only=head_only)
 

@@ -1,0 +1,69 @@
+"""Gauges: read when somebody scrapes, so that a request costs nothing for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from gateway.core.snapshot import Health
+
+__all__ = ["GaugeReading", "ReadingCollector"]
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeReading:
+    """The gateway at the moment of a scrape. By backend name, but for `queued`, which is by model.
+
+    `reserved` and `pool` in tokens; `states` as `core.snapshot.Health`; `lost` counts what telemetry itself had to
+    drop, by sink.
+    """
+
+    running: Mapping[str, int] = field(default_factory=dict)
+    queued: Mapping[str, int] = field(default_factory=dict)
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    pool: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[str, Health] = field(default_factory=dict)
+    config_stale: bool = False
+    lost: Mapping[str, int] = field(default_factory=dict)
+
+
+class ReadingCollector(Collector):
+    """Turns the reading last put into `reading` into metric families; collected in whatever thread renders them."""
+
+    def __init__(self) -> None:
+        self.reading = GaugeReading()
+
+    def collect(self) -> Iterator[Metric]:
+        """Every gauge, with one series for each backend and model of the reading and no others."""
+        now = self.reading
+        for name, text, label, values in (
+            ("kvgate_requests_running", "Requests running on a backend through this gateway.", "backend", now.running),
+            ("kvgate_requests_queued", "Requests waiting in the gateway's queue.", "model", now.queued),
+            ("kvgate_kv_reserved_tokens", "KV cache tokens reserved by running requests.", "backend", now.reserved),
+            ("kvgate_kv_pool_tokens", "KV cache tokens that a backend holds; 0 when unknown.", "backend", now.pool),
+        ):
+            family = GaugeMetricFamily(name, text, labels=(label,))
+            for key, value in values.items():
+                family.add_metric((key,), value)
+            yield family
+        states = "1 for the state that a backend is in."
+        state = GaugeMetricFamily("kvgate_backend_state", states, labels=("backend", "state"))
+        for backend, current in now.states.items():
+            for health in Health:
+                state.add_metric((backend, health.value), float(health is current))
+        yield state
+        stale = GaugeMetricFamily("kvgate_config_stale", "1 while the file on disk was refused and an older one runs.")
+        stale.add_metric((), float(now.config_stale))
+        yield stale
+        dropped = "Lines that a log or journal had to drop."
+        lost = CounterMetricFamily("kvgate_telemetry_dropped", dropped, labels=("sink",))
+        for sink, count in now.lost.items():
+            lost.add_metric((sink,), count)
+        yield lost
+
+    def describe(self) -> Iterator[Metric]:
+        """The same families, so that the registry knows their names."""
+        return self.collect()

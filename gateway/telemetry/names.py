@@ -1,0 +1,50 @@
+"""Label values come from configured sets only; whatever else the world sends is "other"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["FAILURE_KINDS", "OTHER", "OUTCOMES", "KnownNames"]
+
+OTHER = "other"
+
+OUTCOMES = frozenset(("completed", "failed", "client_closed", "refused"))
+"""How a request can end. `refused`: it was never sent to a backend; `failed`: it was, and no attempt succeeded."""
+
+FAILURE_KINDS = frozenset(
+    (
+        "connect",
+        "timeout",
+        "status",
+        "stream",
+        "busy",
+        "loading",
+        "auth",
+        "not_found",
+        "oom",
+        "server",
+        "context",
+        "client",
+    )
+)
+"""How an attempt on a backend can fail: transport kinds of the relay and failure kinds of the engine adapters."""
+
+
+class KnownNames:
+    """The models and backends that may be labels. Replaced whole at a reload."""
+
+    __slots__ = ("backends", "models")
+
+    def __init__(self, models: Iterable[str] = (), backends: Iterable[str] = ()) -> None:
+        self.models = frozenset(models)
+        self.backends = frozenset(backends)
+
+    def model(self, name: str | None) -> str:
+        """The name if it is configured or discovered, else "other"."""
+        return name if name in self.models else OTHER
+
+    def backend(self, name: str | None) -> str:
+        """The name if it is configured, "" for none, else "other"."""
+        if name is None:
+            return ""
+        return name if name in self.backends else OTHER

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import argparse
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gateway.cli import explain
+from gateway.core.decision import Decision, Verdict
+from gateway.core.reasons import Reason
+from gateway.core.request import Request
+from gateway.telemetry.explanation import explain_text
+from gateway.telemetry.record import Settled, entry_record
+from tests.telemetry.conftest import make_admit
+
+DONE = Settled(
+    "completed",
+    200,
+    2.5,
+    backend="rig",
+    queue_s=0.01,
+    ttft_s=0.81,
+    tpot_s=0.025,
+    prompt_tokens=9100,
+    cached_tokens=7900,
+)
+
+
+def shown(record: dict[str, object], color: bool = False) -> str:
+    console = Console(file=io.StringIO(), width=160, force_terminal=color, color_system="standard" if color else None)
+    console.print(explain_text(record))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_each_candidate_with_its_terms_or_its_reason(request_: Request, admit: Decision) -> None:
+    text = shown(entry_record(1.7e9, request_, [admit], DONE))
+    rows = {
+        line.split()[1] if "▶" in line else line.split()[0]: line
+        for line in text.splitlines()
+        if " code " in line and "ms" in line
+    }
+    assert "700 ms" in rows["rig"]
+    assert "▶" in rows["rig"]
+    assert "4.20 s" in rows["spark"]
+    assert "▶" not in rows["spark"]
+    assert "has a context window below this request (needs 9,712, limit 8,192)" in text
+    assert text.index("▶ rig") < text.index("spark") < text.index("p40")
+    assert "rig (org/code)" in text
+
+
+def test_predicted_beside_measured(request_: Request, admit: Decision) -> None:
+    text = shown(entry_record(1.7e9, request_, [admit], DONE))
+    first = next(line for line in text.splitlines() if line.startswith("first token"))
+    assert first.split() == ["first", "token", "750", "ms", "810", "ms"]
+    cached = next(line for line in text.splitlines() if line.startswith("cached tokens"))
+    assert cached.split() == ["cached", "tokens", "8,000", "7,900"]
+
+
+def test_the_chosen_one_stands_out(request_: Request, admit: Decision) -> None:
+    text = shown(entry_record(1.7e9, request_, [admit], None), color=True)
+    line = next(line for line in text.splitlines() if "▶ rig" in line)
+    assert "\x1b[1;32m" in line
+    assert "not finished yet" in text
+
+
+def test_every_reason_has_its_sentence(request_: Request) -> None:
+    for reason in Reason:
+        decision = make_admit(verdict=Verdict.REJECT, reason=reason, backend=None, retry_after=7.0, limit=4096)
+        text = " ".join(shown(entry_record(1.7e9, request_, [decision], None)).split())
+        assert "try again in 7.00 s" in text
+        assert "at most 4,096 tokens fit" in text
+        assert str(reason) not in text or "_" not in str(reason)
+
+
+def parse(*argv: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    explain.add_parser(parser.add_subparsers())
+    return parser.parse_args(["explain", *argv])
+
+
+def test_from_a_journal_file_and_its_older_ones(
+    tmp_path: Path, request_: Request, admit: Decision, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = entry_record(1.7e9, request_, [admit], DONE)
+    path = tmp_path / "j.jsonl"
+    path.write_text('{"id": "r-9"}\nnot json r-1\n')
+    path.with_name("j.jsonl.1").write_text(json.dumps(record) + "\n")
+    args = parse("r-1", "--journal", str(path), "--json")
+    assert args.run(args) == 0
+    assert json.loads(capsys.readouterr().out) == record
+    assert explain.run(parse("r-1", "--journal", str(path))) == 0
+    assert "▶ rig" in capsys.readouterr().out
+    assert explain.run(parse("r-2", "--journal", str(path))) == 1
+    assert "r-2" in capsys.readouterr().err
+    assert explain.run(parse("r-1", "--journal", str(tmp_path / "none"))) == 2
+
+
+def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain.run(parse("r-1", "--admin", "http://127.0.0.1:1")) == 2
+    assert "no gateway answers" in capsys.readouterr().err
+    assert explain.run(parse("r-1", "--admin", "file:///etc/passwd")) == 2
