@@ -98,7 +98,7 @@ class Chunks:
         names = f'"id":{json.dumps(ident)},"object":"{kind}","created":{created},"model":{json.dumps(model)}'
         self._head = f'data: {{{names},"choices":['
         self._chat = chat
-        self._fingerprint = "" if include_usage or not chat else f',"system_fingerprint":"{FINGERPRINT}"'
+        self._fingerprint = "" if include_usage else f',"system_fingerprint":"{FINGERPRINT}"'
 
     def role(self, index: int, usage: Usage | None) -> bytes:
         """First chunk of a chat choice."""
@@ -122,7 +122,7 @@ class Chunks:
 
     def usage(self, usage: Usage) -> bytes:
         """The chunk without choices at the end."""
-        tail = f',"system_fingerprint":"{FINGERPRINT}"' if self._chat else ""
+        tail = f',"system_fingerprint":"{FINGERPRINT}"'
         return f'{self._head}],"usage":{_compact(usage.details(self._chat))}{tail}}}\n\n'.encode()
 
 
