@@ -18,6 +18,7 @@ import aiohttp
 from gateway import clock
 from gateway.errors import ConfigError, UpstreamError
 from gateway.local.models import require_engine
+from gateway.local.port import reserve
 
 __all__ = ["LaunchFailed", "LlamaServer"]
 
@@ -35,8 +36,8 @@ class LlamaServer:
     """One llama.cpp server on a loopback port of its own.
 
     `context` is in tokens over all slots together: each slot gets `context / slots`. `ready_s` bounds the wait for
-    health, in seconds. `flags` are passed on to `gateway.local.llama_server`. The port is reserved from construction to
-    `stop`, so after `kill` connections to it are refused and after `restart` the URL is the same.
+    health, in seconds. `flags` are passed on to `gateway.local.llama_server`. The port is reserved from the first start
+    to `stop`, so after `kill` connections to it are refused and after `restart` the URL is the same.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class LlamaServer:
         self.flags = tuple(flags)
         self.ready_s = ready_s
         self._log = log
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._wanted_port = port
         self._reservation: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -91,7 +93,7 @@ class LlamaServer:
 
     @property
     def log(self) -> Path | None:
-        """The file that holds the server's output, appended to at every start; None before the first one."""
+        """The file with the server's output, appended to at every start; one that was not asked for goes at `stop`."""
         return self._log
 
     async def start(self, *, wait: bool = True) -> None:
@@ -132,6 +134,9 @@ class LlamaServer:
         if self._reservation is not None:
             self._reservation.close()
             self._reservation = None
+        if self._folder is not None:
+            await asyncio.to_thread(self._folder.cleanup)
+            self._folder, self._log = None, None
 
     async def restart(self) -> None:
         """Kill if running, then start on the same port; the KV cache is empty afterwards."""
@@ -156,9 +161,10 @@ class LlamaServer:
         if not self.model.is_file():
             raise ConfigError(f"no such model file: {self.model}")
         if self._reservation is None:
-            self._reservation = _reserve(self._wanted_port)
+            self._reservation = reserve(self._wanted_port)
         if self._log is None:
-            self._log = Path(tempfile.mkdtemp(prefix="kvgate-llama-")) / f"{self.port}.log"
+            self._folder = tempfile.TemporaryDirectory(prefix="kvgate-llama-")
+            self._log = Path(self._folder.name) / f"{self.port}.log"
         command = [sys.executable, "-m", "gateway.local.llama_server", "--exit-with-stdin"]
         command += ["-m", str(self.model), "-a", self.alias, "--port", str(self.port)]
         command += ["-c", str(self.context), "-np", str(self.slots), "-t", str(self.threads), *self.flags]
@@ -185,15 +191,3 @@ class LlamaServer:
             return "(no log)"
         text = await asyncio.to_thread(self._log.read_text, "utf-8", "replace")
         return "\n".join(text.splitlines()[-count:])
-
-
-def _reserve(port: int) -> socket.socket:
-    """A bound socket that never listens: thanks to SO_REUSEPORT the server can bind the port too, but nobody else's."""
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind(("127.0.0.1", port))
-    except OSError as error:
-        held.close()
-        raise ConfigError(f"port {port} on 127.0.0.1 is taken") from error
-    return held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ from gateway.errors import ConfigError
 from gateway.local import models
 from gateway.local.launch import LaunchFailed, LlamaServer
 from gateway.local.models import NotInstalled
+from gateway.local.port import reserve
 from tests.real.conftest import TOOLS_TEMPLATE, Launch
 
 LONG = "a prompt of some length " * 40
@@ -110,18 +112,19 @@ async def test_the_real_model_answers_in_words(llama: Launch, http, smollm2: Pat
     assert "Paris" in answer["choices"][0]["message"]["content"]
 
 
-async def test_a_server_dies_with_its_parent(tiny_model: Path):
+async def test_a_server_dies_with_its_parent(tiny_model: Path, tmp_path: Path):
     program = (
         "import asyncio, sys, pathlib\n"
         "from gateway.local.launch import LlamaServer\n"
         "async def main():\n"
-        "    server = LlamaServer(pathlib.Path(sys.argv[1]), 'orphan', context=512, slots=1)\n"
+        "    server = LlamaServer(pathlib.Path(sys.argv[1]), 'orphan', context=512, slots=1,\n"
+        "                         log=pathlib.Path(sys.argv[2]))\n"
         "    await server.start()\n"
         "    print(server.pid, flush=True)\n"
         "    await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"
     )
-    command = [sys.executable, "-c", program, str(tiny_model)]
+    command = [sys.executable, "-c", program, str(tiny_model), str(tmp_path / "log")]
     parent = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
     assert parent.stdout is not None
     server = psutil.Process(int(await asyncio.wait_for(parent.stdout.readline(), 60)))
@@ -142,11 +145,25 @@ async def test_a_file_that_is_no_model_fails_with_the_engines_words(tmp_path: Pa
     assert (tmp_path / "server.log").stat().st_size > 0
 
 
-async def test_missing_models_and_ports_are_named(tmp_path: Path, tiny_model: Path, two_llamas):
+async def test_missing_models_and_ports_are_named(tmp_path: Path, tiny_model: Path):
     with pytest.raises(ConfigError, match="no such model file"):
         await LlamaServer(tmp_path / "absent.gguf", "absent").start()
     with pytest.raises(ConfigError, match="has not been started"):
         _ = LlamaServer(tiny_model, "idle").url
+
+
+async def test_a_stopped_server_leaves_nothing_behind(tiny_model: Path):
+    server = LlamaServer(tiny_model, "brief", context=512, slots=1)
+    await server.start()
+    log, pid, port = server.log, server.pid, server.port
+    assert log is not None
+    assert log.stat().st_size > 0
+    await server.stop()
+    await server.stop()
+    assert not log.parent.exists()
+    assert not psutil.pid_exists(pid)
+    async with LlamaServer(tiny_model, "next", context=512, slots=1, port=port) as successor:
+        assert successor.port == port
 
 
 def test_missing_wheels_are_named_with_the_command_that_brings_them(monkeypatch, tmp_path: Path):
@@ -164,3 +181,23 @@ def test_the_tiny_model_is_written_whole_and_once(tmp_path: Path):
     assert made.read_bytes()[:4] == b"GGUF"
     written = made.stat().st_mtime_ns
     assert models.tiny_path(tmp_path).stat().st_mtime_ns == written
+
+
+def test_a_reserved_port_is_nobody_elses():
+    held = reserve(0)
+    try:
+        port = held.getsockname()[1]
+        with pytest.raises(OSError, match="in use"), socket.socket() as other:
+            other.bind(("127.0.0.1", port))
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=1)
+    finally:
+        held.close()
+
+
+def test_a_taken_port_is_named():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"port {port} on 127.0.0.1 is taken"):
+            reserve(port)
