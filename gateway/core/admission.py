@@ -47,7 +47,7 @@ def kv_limit(view: BackendView, ceiling: float = 1.0) -> int:
 
 def slots_of(view: BackendView, plan: Plan) -> int:
     """Sequences that may run: the engine's slots, but a few only while a backend is on trial."""
-    return min(view.slots, plan.breaker.trials) if view.health is Health.TRIAL else view.slots
+    return view.slots if view.health is not Health.TRIAL else min(view.slots, plan.breaker.trials)
 
 
 def limits_of(view: BackendView, plan: Plan, request: Request, now: float) -> Limits:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gateway.core.admission import refuse
 from gateway.core.choosing import cheapest, choose
-from gateway.core.costs import Cost, costs_of
+from gateway.core.costs import costs_of
 from gateway.core.decision import Decision, Trace, Verdict
 from gateway.core.fallback import tiers
 from gateway.core.filters import ABLE, ROOM, WORKING
@@ -19,6 +19,12 @@ from gateway.core.snapshot import BackendView, Snapshot
 from gateway.core.weighing import Ask, Weighing
 
 __all__ = ["decide"]
+
+_Costs = Sequence[tuple[str, Callable[[Weighing], float]]]
+
+# Looked up once: a decision calls these for each backend.
+_LIVE_CHECKS = tuple(rule.check for rule in (*ABLE, *WORKING))
+_ROOM_CHECKS = tuple(rule.check for rule in ROOM)
 
 
 def decide(plan: Plan, request: Request, snapshot: Snapshot, now: float, roll: float) -> Decision:
@@ -46,28 +52,23 @@ def decide(plan: Plan, request: Request, snapshot: Snapshot, now: float, roll: f
     return no_backend_left(ask, seen, _trace(seen), roll)
 
 
-def _weigh(ask: Ask, view: BackendView, model: str, tier: int, costs: Sequence[Cost]) -> Weighing:
+def _weigh(ask: Ask, view: BackendView, model: str, tier: int, costs: _Costs) -> Weighing:
     """Pass one backend through the filters; if it works, price it, even if it is full now."""
     weighing = Weighing(ask, view, model, tier)
-    for rule in ABLE:
-        reason = rule.check(weighing)
-        if reason is not None:
-            weighing.reason = reason
-            return weighing
-    for rule in WORKING:
-        reason = rule.check(weighing)
+    for check in _LIVE_CHECKS:
+        reason = check(weighing)
         if reason is not None:
             weighing.reason = reason
             return weighing
     weighing.live = True
     weighing.fit()
     weighing.measure()
-    for rule in ROOM:
-        reason = rule.check(weighing)
+    for check in _ROOM_CHECKS:
+        reason = check(weighing)
         if reason is not None:
             weighing.reason = reason
             limit, needed = weighing.limit or 0.0, weighing.needed or 0.0
-            service = weighing.size.output_mean * weighing.tpot
+            service = weighing.footprint.output_mean * weighing.tpot
             weighing.open_after(wait_for_room(view, reason, limit, needed, service))
             break
     weighing.price(costs)

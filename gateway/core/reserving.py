@@ -31,13 +31,15 @@ def estimate_of(request: Request, offer: Offer) -> Estimate:
 
 def low_side(estimate: Estimate) -> int:
     """Prompt tokens that it has at least (5 %): as far below the best guess as `prompt_high` is above it."""
-    return max(2 * estimate.prompt - estimate.prompt_high, 1)
+    low = 2 * estimate.prompt - estimate.prompt_high
+    return max(1, low)
 
 
 def floor_output(request: Request, estimate: Estimate) -> int:
     """Output tokens that must fit beside the prompt: few, and none where none is made (embeddings)."""
     floor = min(FLOOR_OUTPUT, estimate.output_high)
-    return floor if request.max_tokens is None else min(floor, request.max_tokens)
+    asked = request.max_tokens
+    return floor if asked is None or floor < asked else asked
 
 
 def window_of(view: BackendView, offer: Offer, route: Route, plan: Plan) -> int:
@@ -70,8 +72,8 @@ def footprint_within(
     """`footprint_of` with the estimate and the window looked up before."""
     prompt, high, n, block = estimate.prompt, estimate.prompt_high, request.n, view.block
     limit, send = _budget(request, offer, route, estimate, window)
-    output = limit if plan.reserve == "worst_case" else min(estimate.output_high, limit)
-    mean = min(estimate.output, limit)
+    output = estimate.output_high if estimate.output_high < limit and plan.reserve != "worst_case" else limit
+    mean = min(limit, estimate.output)
     shares = view.backend.shares_prefix
 
     hit = request.hits.get(view.backend.name)
@@ -110,7 +112,9 @@ def _budget(request: Request, offer: Offer, route: Route, estimate: Estimate, wi
     ceiling = route.output_ceiling
     if ceiling is not None and (wanted is None or wanted > ceiling):
         wanted = ceiling
-    room = max(window - estimate.prompt_high, floor_output(request, estimate))
+    room = window - estimate.prompt_high
+    if room < FLOOR_OUTPUT:
+        room = max(room, floor_output(request, estimate))
     if wanted is None:
         return room, None if window == offer.window else room
     if wanted > room and (asked is None or route.fit != "refuse"):

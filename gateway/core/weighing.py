@@ -14,11 +14,10 @@ from gateway.core.footprint import Footprint
 from gateway.core.reserving import footprint_within
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gateway.core.backend import Offer
     from gateway.core.boundary import Label
-    from gateway.core.costs import Cost
     from gateway.core.plan import Plan, Route
     from gateway.core.reasons import Reason
     from gateway.core.request import Estimate, Request
@@ -61,6 +60,7 @@ class Ask:
 class Weighing:
     """One backend for one tier: first offer, estimate, window and footprint, then seconds.
 
+    `low`: prompt tokens on the low side of the estimate; `floor`: output tokens without which it is not worth starting.
     `live`: it works and could serve this, now or soon. `reason`, `limit` and `needed`: why it fell out. `wait`:
     expected seconds until it has room (0: it is open). `prefill`: seconds to read this prompt there, running decodes
     included. `ttft`: seconds from now to the first token. `step`: seconds of a decode step with this request in it, and
@@ -68,17 +68,21 @@ class Weighing:
     """
 
     __slots__ = (
-        "_backlog", "ask", "estimate", "footprint", "limit", "live", "model", "needed", "offer", "prefill", "reason",
-        "step", "terms", "tier", "total", "tpot", "ttft", "view", "wait", "window",
+        "ask", "estimate", "floor", "footprint", "limit", "live", "low", "model", "needed", "offer", "prefill",
+        "reason", "step", "terms", "tier", "total", "tpot", "ttft", "view", "wait", "window",
     )  # fmt: skip
 
     offer: Offer
     estimate: Estimate
+    low: int
+    floor: int
     window: int
+    footprint: Footprint
     prefill: float
     step: float
     tpot: float
     ttft: float
+    terms: tuple[tuple[str, float], ...]
     total: float
 
     def __init__(self, ask: Ask, view: BackendView, model: str, tier: int) -> None:
@@ -89,16 +93,8 @@ class Weighing:
         self.reason: Reason | None = None
         self.limit: float | None = None
         self.needed: float | None = None
-        self.footprint: Footprint | None = None
-        self.terms: tuple[tuple[str, float], ...] = ()
         self.wait = 0.0
         self.live = False
-
-    @property
-    def size(self) -> Footprint:
-        """The footprint, once `fit` has run."""
-        assert self.footprint is not None
-        return self.footprint
 
     def fit(self) -> None:
         """Work out the footprint; needs the offer, the estimate and the window that filters found."""
@@ -109,26 +105,26 @@ class Weighing:
 
     def measure(self) -> None:
         """Work out the seconds, for the backend as it runs now; `open_after` adds a wait for room."""
-        view, footprint, speed = self.view, self.size, self.offer.speed
+        view, footprint, speed = self.view, self.footprint, self.offer.speed
         decoding, n = view.decoding, footprint.sequences
         alone = speed.prefill_seconds(footprint.uncached, footprint.cached) * view.prefill_factor
-        rho = min(_RHO_CAP, (view.prefill_pressure + alone) / _RHO_TAU)
+        rho = (view.prefill_pressure + alone) / _RHO_TAU
+        if rho > _RHO_CAP:
+            rho = _RHO_CAP
         context = footprint.prompt + footprint.output_mean // 2
         self.step = speed.step_seconds(decoding + n, view.resident + n * context) * view.decode_factor
         self.tpot = self.step / (1.0 - rho)
-        shared = 1.0 + decoding / _CHUNK
-        self._backlog = view.backlog * shared
-        self.prefill = alone * shared
-        self.ttft = self._backlog + self.prefill
+        self.prefill = alone * (1.0 + decoding / _CHUNK)
+        self.ttft = view.backlog + self.prefill
 
     def open_after(self, wait: float) -> None:
         """Say that the backend has room in `wait` seconds; its backlog is worked off meanwhile."""
         self.wait = wait
-        self.ttft = max(wait, self._backlog) + self.prefill
+        self.ttft = max(wait, self.view.backlog) + self.prefill
 
-    def price(self, costs: Sequence[Cost]) -> None:
-        """Work out every cost and their sum."""
-        self.terms = terms = tuple([(cost.name, cost.seconds(self)) for cost in costs])
+    def price(self, costs: Sequence[tuple[str, Callable[[Weighing], float]]]) -> None:
+        """Work out every cost, given as name and function, and their sum."""
+        self.terms = terms = tuple([(name, seconds(self)) for name, seconds in costs])
         total = 0.0
         for _, seconds in terms:
             total += seconds
@@ -136,7 +132,9 @@ class Weighing:
 
     def candidate(self) -> Candidate:
         """The line of the trace that this weighing makes."""
+        name = self.view.backend.name
+        if not self.live:
+            return Candidate(name, self.model, self.tier, self.reason, self.limit, self.needed)
         return Candidate(
-            self.view.backend.name, self.model, self.tier, self.reason, self.limit, self.needed, self.terms,
-            self.total if self.terms else None, self.footprint,
-        )  # fmt: skip
+            name, self.model, self.tier, self.reason, self.limit, self.needed, self.terms, self.total, self.footprint
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Protocol
 
@@ -30,12 +31,13 @@ class Cost(Protocol):
 
 
 @lru_cache(maxsize=64)
-def costs_of(weights: RoutingCosts) -> tuple[Cost, ...]:
-    """The terms of one policy."""
-    return (
+def costs_of(weights: RoutingCosts) -> tuple[tuple[str, Callable[[Weighing], float]], ...]:
+    """The terms of one policy, as what the trace calls them and the function that gives their seconds."""
+    terms: tuple[Cost, ...] = (
         CompletionTime(),
         HarmToOthers(weights.harm),
         DeadlineRisk(weights.deadline),
         MovePenalty(weights.move_share, weights.move_floor),
         OverflowRisk(),
     )
+    return tuple((term.name, term.seconds) for term in terms)

@@ -21,9 +21,11 @@ class DeadlineRisk:
         """0 within the goals, and on a route that has none."""
         ask = weighing.ask
         route = ask.route
+        if route.ttft is None and route.tpot is None:
+            return 0.0
         missed = 0.0
         if route.ttft is not None:
             missed = max(0.0, ask.waited + weighing.ttft - route.ttft)
         if route.tpot is not None:
-            missed += weighing.size.output_mean * max(0.0, weighing.tpot - route.tpot)
+            missed += weighing.footprint.output_mean * max(0.0, weighing.tpot - route.tpot)
         return self.weight * missed

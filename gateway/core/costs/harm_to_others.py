@@ -28,4 +28,4 @@ class HarmToOthers:
             return 0.0
         before = weighing.offer.speed.step_seconds(decoding, view.resident) * view.decode_factor
         longer = max(0.0, weighing.step - before)
-        return self.weight * decoding * (weighing.prefill + weighing.size.output_mean * longer)
+        return self.weight * decoding * (weighing.prefill + weighing.footprint.output_mean * longer)

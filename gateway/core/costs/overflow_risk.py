@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.core.reserving import floor_output, low_side
 from gateway.core.weighing import Weighing
 
 __all__ = ["OverflowRisk"]
@@ -25,8 +24,8 @@ class OverflowRisk:
     def seconds(self, weighing: Weighing) -> float:
         """0 when the high side fits."""
         estimate = weighing.estimate
-        over = estimate.prompt_high + floor_output(weighing.ask.request, estimate) - weighing.window
+        over = estimate.prompt_high + weighing.floor - weighing.window
         if over <= 0:
             return 0.0
-        band = estimate.prompt_high - low_side(estimate)
+        band = estimate.prompt_high - weighing.low
         return self.attempt * (min(1.0, over / band) if band > 0 else 1.0)

@@ -19,16 +19,18 @@ class FitsContext:
     """
 
     def check(self, candidate: Weighing) -> Reason | None:
-        """WINDOW_TOO_SMALL, in tokens, or None with estimate and window noted."""
+        """WINDOW_TOO_SMALL, in tokens, or None; notes estimate, window, low side and floor."""
         ask = candidate.ask
         request, route = ask.request, ask.route
-        estimate = candidate.estimate = estimate_of(request, candidate.offer)
-        window = candidate.window = window_of(candidate.view, candidate.offer, route, ask.plan)
-        output = floor_output(request, estimate)
+        offer = candidate.offer
+        estimate = candidate.estimate = request.estimates.get(offer.model) or estimate_of(request, offer)
+        window = candidate.window = window_of(candidate.view, offer, route, ask.plan)
+        low = candidate.low = low_side(estimate)
+        output = candidate.floor = floor_output(request, estimate)
         if route.fit == "refuse" and request.max_tokens is not None:
             ceiling = route.output_ceiling
             output = request.max_tokens if ceiling is None else min(request.max_tokens, ceiling)
-        if low_side(estimate) + output <= window:
+        if low + output <= window:
             return None
         candidate.limit = window
         candidate.needed = estimate.prompt + output

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.core.admission import usable_pool
-from gateway.core.kv.shape import round_up
 from gateway.core.reasons import Reason
-from gateway.core.reserving import floor_output, low_side
 from gateway.core.weighing import Weighing
 
 __all__ = ["FitsPool"]
@@ -22,12 +20,12 @@ class FitsPool:
         view = candidate.view
         if view.pool <= 0:
             return None
-        request, estimate = candidate.ask.request, candidate.estimate
-        output = floor_output(request, estimate)
-        prompts = 1 if view.backend.shares_prefix else request.n
+        n = candidate.ask.request.n
+        prompts = 1 if view.backend.shares_prefix else n
+        output = candidate.floor * n
         pool = usable_pool(view)
-        if round_up(low_side(estimate) * prompts + output * request.n, view.block) <= pool:
+        if candidate.low * prompts + output <= pool:
             return None
         candidate.limit = pool
-        candidate.needed = estimate.prompt * prompts + output * request.n
+        candidate.needed = candidate.estimate.prompt * prompts + output
         return Reason.POOL_TOO_SMALL
