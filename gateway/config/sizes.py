@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -172,28 +172,30 @@ def parse_pool(value: object) -> PoolSize:
     return size
 
 
-def _schema(pattern: str, *examples: str, number: bool = False) -> WithJsonSchema:
-    body: dict[str, Any] = {
-        "type": ["string", "number"] if number else "string",
-        "pattern": pattern,
-        "examples": [*examples],
-    }
-    return WithJsonSchema(body)
+def _schema(unit: str, pattern: str, *examples: str, number: bool = False) -> WithJsonSchema:
+    """`x-unit` tells the schema how to write a default; it is taken out there."""
+    kind = ["string", "number"] if number else "string"
+    return WithJsonSchema({"type": kind, "pattern": pattern, "examples": [*examples], "x-unit": unit})
 
 
 _N = r"^\s*[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*"
+_B = "([KMGTk]?i?B)"
 
-Bytes = Annotated[int, BeforeValidator(parse_bytes), _schema(_N + "([KMGTk]?i?B)?$", "24GiB", "512MiB", number=True)]
-Duration = Annotated[float, BeforeValidator(parse_duration), _schema(_N + "(us|ms|s|m|min|h|d)$", "30s", "500ms", "2m")]
-Share = Annotated[float, BeforeValidator(parse_share), _schema(_N + "%?$", "60%", number=True)]
-Tokens = Annotated[int, BeforeValidator(parse_tokens), _schema(_N + "(tokens?)?$", "131072", number=True)]
-Bandwidth = Annotated[
-    float, BeforeValidator(parse_bandwidth), _schema(_N + "([KMGTk]?i?B|[MGT]b)/s$", "936GB/s", "200Gb/s")
+Bytes = Annotated[int, BeforeValidator(parse_bytes), _schema("bytes", f"{_N}{_B}?$", "24GiB", "512MiB", number=True)]
+Duration = Annotated[
+    float, BeforeValidator(parse_duration), _schema("duration", f"{_N}(us|ms|s|m|min|h|d)$", "30s", "500ms", "2m")
 ]
-Flops = Annotated[float, BeforeValidator(parse_flops), _schema(_N + "[GTP](FLOPS)?$", "250T")]
-Count = Annotated[float, BeforeValidator(parse_count), _schema(_N + "[KMBT]?$", "27B", "270M", number=True)]
+Share = Annotated[float, BeforeValidator(parse_share), _schema("share", f"{_N}%?$", "60%", number=True)]
+Tokens = Annotated[int, BeforeValidator(parse_tokens), _schema("tokens", f"{_N}(tokens?)?$", "131072", number=True)]
+Bandwidth = Annotated[
+    float, BeforeValidator(parse_bandwidth), _schema("bandwidth", f"{_N}({_B}|[MGT]b)/s$", "936GB/s", "200Gb/s")
+]
+Flops = Annotated[float, BeforeValidator(parse_flops), _schema("flops", f"{_N}[GTP](FLOPS)?$", "250T")]
+Count = Annotated[float, BeforeValidator(parse_count), _schema("count", f"{_N}[KMBT]?$", "27B", "270M", number=True)]
 Number = Annotated[float, BeforeValidator(parse_number), WithJsonSchema({"type": "number"})]
 Whole = Annotated[int, BeforeValidator(parse_whole), WithJsonSchema({"type": "integer"})]
 KvPool = Annotated[
-    PoolSize, BeforeValidator(parse_pool), _schema("^(auto|.*([KMGTk]?i?B|tokens?))$", "auto", "40GiB", "200000 tokens")
+    PoolSize,
+    BeforeValidator(parse_pool),
+    _schema("pool", f"^auto$|{_N}({_B}|tokens?)$", "auto", "40GiB", "200000 tokens"),
 ]

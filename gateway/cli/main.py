@@ -1,0 +1,75 @@
+"""`kvgate`: one command, each subcommand a module of its own that is imported only when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from gateway import __version__
+from gateway.errors import GatewayError
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "serve": "run the gateway",
+    "check": "say what is wrong with a file, and what the file means",
+    "schema": "print the JSON Schema of the file, for editors",
+    "explain": "say why a request went where it went",
+    "demo": "answer a real chat from real engines on this machine",
+}
+"""Subcommands and what they do, in the order in which people meet them."""
+
+_ABOUT = """\
+kvgate is an admission-controlling inference gateway: one OpenAI-compatible URL in front of several
+engines on unlike hardware.
+
+  kvgate demo                           see it work, with real engines on this machine
+  kvgate check config/gateway.yaml      what is wrong with a file, and what it means
+  kvgate serve config/gateway.yaml      run it; SIGHUP applies a changed file
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status (0 done, 1 it said no, 2 wrong usage, 130 interrupted)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    chosen = next((word for word in words if not word.startswith("-")), "")
+    parser = argparse.ArgumentParser("kvgate", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"kvgate {__version__}")
+    subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        if name == chosen:
+            module = _module(name)
+            if module is None:
+                print(f"kvgate: {name} is not part of this installation", file=sys.stderr)
+                return 2
+            module.add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=summary)
+    args = parser.parse_args(words)
+    if not args.command:
+        parser.print_help()
+        return 2
+    try:
+        return int(args.run(args))
+    except GatewayError as error:
+        print(f"kvgate: {error.message}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left (`| head`); without this the interpreter complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _module(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(f"gateway.cli.{name}")
+    except ModuleNotFoundError as error:
+        if error.name == f"gateway.cli.{name}":
+            return None
+        raise
