@@ -31,7 +31,7 @@ class _Flow:
 
 
 class Waiting:
-    """The waiting requests of one gateway. One writer; removal is O(1)."""
+    """The waiting requests of one gateway. One writer; removal is O(1). Set `limits` and `classes` after a reload."""
 
     def __init__(self, limits: QueueLimits, classes: Mapping[str, ClassPolicy]) -> None:
         self.limits = limits
@@ -43,11 +43,6 @@ class Waiting:
         """By class: tokens dispatched over its weight."""
         self._clients: dict[str, dict[str, float]] = {}
         """By class and client: tokens dispatched."""
-
-    def reconfigure(self, limits: QueueLimits, classes: Mapping[str, ClassPolicy]) -> None:
-        """Follow a reloaded policy; whoever waits keeps their place."""
-        self.limits = limits
-        self.classes = classes
 
     def __len__(self) -> int:
         """Requests waiting, of all models."""
@@ -61,6 +56,7 @@ class Waiting:
         """Requests waiting for the model of that name."""
         return self._lengths.get(model, 0)
 
+    @property
     def lengths(self) -> dict[str, int]:
         """Requests waiting, by model name."""
         return dict(self._lengths)
@@ -75,27 +71,15 @@ class Waiting:
         flows = (flow for flow in self._flows.values() if flow.model == model)
         return sum(_cost(request) for flow in flows for request in flow.requests.values())
 
-    def over_length(self, model: str) -> bool:
-        """Say whether more requests wait for that model than the queue is long."""
-        return self._lengths.get(model, 0) > self.limits.length
-
     def offer(self, request: Request) -> bool:
         """Take a request in; False, and nothing happens, when the queue of its model is full.
 
         Raises ValueError when a request of this id waits already.
         """
-        if self._lengths.get(request.model, 0) >= self.limits.length:
-            return False
-        self.enter(request)
-        return True
-
-    def enter(self, request: Request) -> None:
-        """Take a request in even over the length, to be looked at once before `over_length` turns it away.
-
-        Raises ValueError when a request of this id waits already.
-        """
         if request.id in self._of:
             raise ValueError(f"request {request.id} already waits")
+        if self._lengths.get(request.model, 0) >= self.limits.length:
+            return False
         key = (request.klass, request.client, request.model, request.attempt > 0)
         flow = self._flows.get(key)
         if flow is None:
@@ -104,8 +88,9 @@ class Waiting:
         flow.requests[request.id] = request
         self._of[request.id] = flow
         self._lengths[request.model] = self._lengths.get(request.model, 0) + 1
+        return True
 
-    def renew(self, request: Request) -> None:
+    def replace(self, request: Request) -> None:
         """Put newer facts about a waiting request in its place; KeyError when it doesn't wait."""
         self._of[request.id].requests[request.id] = request
 

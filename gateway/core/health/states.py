@@ -1,0 +1,39 @@
+"""One state of health from three sources: the operator's drain, the last probe, the breaker."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gateway.core.health.breaker import BackendBreaker, BreakerState
+from gateway.core.snapshot import Health
+
+__all__ = ["Probed", "health_of"]
+
+
+class Probed(StrEnum):
+    """What the last probe of an engine found."""
+
+    UNKNOWN = "unknown"
+    """Not probed yet."""
+    UP = "up"
+    LOADING = "loading"
+    DOWN = "down"
+
+
+def health_of(probed: Probed, breaker: BackendBreaker, draining: bool, now: float) -> tuple[Health, float | None]:
+    """The backend's state, and when its next trial is let through if the breaker is open.
+
+    A probe that answers never overrules the breaker: an engine may list its models while it can't complete anything.
+    """
+    if draining:
+        return Health.DRAINING, None
+    if probed is Probed.DOWN:
+        return Health.DOWN, None
+    if probed is Probed.LOADING:
+        return Health.LOADING, None
+    state = breaker.state(now)
+    if state is BreakerState.OPEN:
+        return Health.OPEN, breaker.retry_at
+    if probed is Probed.UNKNOWN:
+        return Health.UNKNOWN, None
+    return (Health.TRIAL if state is BreakerState.TRIAL else Health.UP), None
