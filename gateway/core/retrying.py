@@ -79,7 +79,7 @@ def may_retry(
     first_byte_sent: bool = False,
     backend_dead: bool = False,
 ) -> Retry | No:
-    """Rule on another attempt after `request.attempt` failed with `kind`; a yes for work already done is paid from `budget`.
+    """Rule on another attempt after one failed with `kind`; a yes for work that was done is paid from `budget`.
 
     `prompt_tokens` bounds what is read a second time, unless `backend_dead` says that the first reading is lost anyway.
     """
