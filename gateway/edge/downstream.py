@@ -40,6 +40,7 @@ class ClientDownstream:
         "_started",
         "_transport",
         "body_bytes",
+        "cut",
         "ended",
         "event_stream",
         "extra",
@@ -76,6 +77,8 @@ class ClientDownstream:
         self.body_bytes = 0
         self.ended = False
         """The body was finished, or was cut off for good."""
+        self.cut = False
+        """The answer was ended without its body's end."""
         self.lost = False
         """The connection is gone; set by the protocol."""
         self.event_stream = False
@@ -173,6 +176,7 @@ class ClientDownstream:
 
         Bytes under the high-water mark still go out first, within `ABORT_LINGER_S`; over it they are dropped.
         """
+        self.cut = self.cut or not self.ended
         self.ended = True
         self.keep_alive = False
         self.on_drain = None

@@ -115,6 +115,7 @@ class Handler:
             await self._answer(exchange)
             if not down.ended:
                 down.abort()
+            if down.cut:
                 note.outcome = note.outcome or "failed"
         except ClientClosed:
             note.outcome = "client_closed"

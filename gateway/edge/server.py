@@ -214,7 +214,11 @@ class EdgeServer(web.Server):
     def close_idle(self) -> None:
         """Close connections that serve nothing, let the others finish, and offer no keep-alive from here on."""
         self.draining = True
-        self.pre_shutdown()
+        for connection in self.connections:
+            if connection._request_in_progress or connection._messages:
+                connection.close()
+            else:
+                connection.force_close()
 
 
 def _ignore(err: GatewayError, request: web.BaseRequest) -> None:  # noqa: ARG001

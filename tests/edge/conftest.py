@@ -32,6 +32,7 @@ class FakeGateway:
 
     def __init__(self) -> None:
         self.seen: list[Inbound] = []
+        self.arrived = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.behave: Serve = self.echo
         self.is_ready = True
@@ -39,6 +40,7 @@ class FakeGateway:
 
     async def serve(self, inbound: Inbound, down: ClientDownstream) -> None:
         self.seen.append(inbound)
+        self.arrived.set()
         try:
             await self.behave(inbound, down)
         except asyncio.CancelledError:
