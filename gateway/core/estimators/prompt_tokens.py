@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.core.estimators.ratio_spread import RatioSpread
@@ -24,6 +24,9 @@ _STEP = (0.24**2, 0.90**2, 0.45**2, 0.36**2, 5.0**2, 12.0**2, 6.0**2)
 _GAIN = 0.05
 _SHRINK = 8.0
 _SLOWEST = 0.05
+_FULL_SAMPLE = 200.0
+"""Tokens from which a prompt counts in full; shorter ones are mostly template."""
+_MAX_LOG_RATIO = math.log(3.0)
 _MAX_CLIENTS = 4096
 
 
@@ -92,37 +95,57 @@ def count_text(pieces: Sequence[bytes], messages: int = 0, tools: int = 0) -> Te
 
 @dataclass(slots=True)
 class _Client:
-    """How one client's prompts on one model differ from the model's average."""
+    """How one client's prompts on one model differ from what the model's weights say."""
 
-    spread: RatioSpread
-    samples: int = 0
+    spread: RatioSpread = field(default_factory=RatioSpread)
+    samples: float = 0.0
     log_ratio: float = 0.0
 
     @property
-    def bias(self) -> float:
-        """The factor on the model's estimate, shrunk towards 1 while samples are few."""
-        return math.exp(self.log_ratio * self.samples / (self.samples + _SHRINK))
+    def shrunk(self) -> float:
+        """The log ratio as far as the samples vouch for it."""
+        return self.log_ratio * self.samples / (self.samples + _SHRINK)
+
+
+@dataclass(slots=True)
+class _Model:
+    """One model's weights, and the sum of its clients' shrunk log ratios: a new client starts at their mean."""
+
+    weights: list[float] = field(default_factory=lambda: list(_PRIOR))
+    clients: int = 0
+    ratios: float = 0.0
+
+    def factor(self, client: _Client | None) -> float:
+        """The factor on the weights' estimate: the client's own, shrunk towards all clients' while samples are few."""
+        common = self.ratios / (self.clients + 1)  # one imagined client agrees with the weights
+        if client is None:
+            return math.exp(common)
+        return math.exp(client.shrunk + common * _SHRINK / (client.samples + _SHRINK))
 
 
 class PromptTokenEstimator:
     """Tokens of a prompt per model and client.
 
     Per model a linear regression over TextCounts, moved by normalised least mean squares; per (model, client) a shrunk
-    log ratio on top, and the spread of what is left. Prompts with images or other non-text parts must not be learned.
+    log ratio on top, and the spread of what is left. The regression learns proportions, the ratios learn scale, so that
+    one busy client with odd prompts doesn't bend the estimates of the others. Prompts with images or other non-text
+    parts must not be learned.
     """
 
     def __init__(self) -> None:
-        self._weights: dict[str, list[float]] = {}
+        self._models: dict[str, _Model] = {}
         self._clients: dict[tuple[str, str], _Client] = {}
 
     def estimate(self, model: str, client: str, counts: TextCounts) -> PromptEstimate:
         """Estimate a whole prompt."""
-        raw = self._raw(model, counts)
-        known = self._clients.get((model, client))
+        known = self._models.get(model)
         if known is None:
-            return PromptEstimate(max(1, round(raw)), math.ceil(raw * _UNSEEN), Tier.BYTES)
-        tokens = raw * known.bias
-        return PromptEstimate(max(1, round(tokens)), math.ceil(tokens * known.spread.high), Tier.BYTES)
+            raw = _tokens(_PRIOR, counts)
+            return PromptEstimate(round(raw), math.ceil(raw * _UNSEEN), Tier.BYTES)
+        habits = self._clients.get((model, client))
+        tokens = _tokens(known.weights, counts) * known.factor(habits)
+        safety = _UNSEEN if habits is None else habits.spread.high
+        return PromptEstimate(max(1, round(tokens)), math.ceil(max(1.0, tokens * safety)), Tier.BYTES)
 
     def estimate_after(self, model: str, client: str, exact: int, counts: TextCounts) -> PromptEstimate:
         """Estimate a prompt whose first `exact` tokens were counted by an engine before; `counts` is the text since.
@@ -136,46 +159,54 @@ class PromptTokenEstimator:
         """Learn from the prompt tokens an engine reported for a text-only prompt which it didn't truncate."""
         if exact <= 0:
             return
-        raw = self._raw(model, counts)
-        known = self._client(model, client)
-        known.spread.learn(exact / (raw * known.bias))
-        known.samples += 1
-        rate = max(1.0 / known.samples, _SLOWEST)
-        known.log_ratio += rate * (math.log(exact / raw) - known.log_ratio)
-        self._move(model, counts, exact, raw)
-
-    def _raw(self, model: str, counts: TextCounts) -> float:
-        w = self._weights.get(model, _PRIOR)
-        estimate = (
-            w[0] * counts.letters
-            + w[1] * counts.digits
-            + w[2] * counts.other
-            + w[3] * counts.non_ascii
-            + w[4] * counts.messages
-            + w[5] * counts.tools
-            + w[6]
-        )
-        return max(1.0, estimate)
-
-    def _move(self, model: str, counts: TextCounts, exact: int, raw: float) -> None:
-        """One step of normalised least mean squares; the weights stay within 0.3 to 3 times the prior."""
-        x = (counts.letters, counts.digits, counts.other, counts.non_ascii, counts.messages, counts.tools, 1)
-        error = min(0.5, max(-0.5, (exact - raw) / max(exact, 32)))
-        norm = sum(step * value * value for step, value in zip(_STEP, x, strict=True))
-        scale = _GAIN * error * exact / (1e-9 + norm)
-        weights = self._weights.setdefault(model, list(_PRIOR))
-        for i, prior in enumerate(_PRIOR):
-            moved = weights[i] + scale * _STEP[i] * x[i]
-            weights[i] = min(3.0 * prior, max(0.3 * prior, moved))
+        known = self._models.setdefault(model, _Model())
+        raw = _tokens(known.weights, counts)
+        habits = self._client(model, client)
+        weight = min(1.0, raw / _FULL_SAMPLE)
+        habits.spread.learn(exact / (raw * known.factor(habits)), weight)
+        before = habits.shrunk
+        habits.samples += weight
+        ratio = min(_MAX_LOG_RATIO, max(-_MAX_LOG_RATIO, math.log(exact / raw)))
+        habits.log_ratio += max(weight / habits.samples, weight * _SLOWEST) * (ratio - habits.log_ratio)
+        known.ratios += habits.shrunk - before
+        _move(known.weights, counts, exact / math.exp(habits.log_ratio), raw)
 
     def _client(self, model: str, client: str) -> _Client:
         key = (model, client)
-        known = self._clients.get(key)
-        if known is None:
+        habits = self._clients.get(key)
+        if habits is None:
             if len(self._clients) >= _MAX_CLIENTS:
-                del self._clients[next(iter(self._clients))]
-            known = self._clients[key] = _Client(RatioSpread())
-        return known
+                oldest = next(iter(self._clients))
+                gone = self._clients.pop(oldest)
+                self._models[oldest[0]].clients -= 1
+                self._models[oldest[0]].ratios -= gone.shrunk
+            habits = self._clients[key] = _Client()
+            self._models[model].clients += 1
+        return habits
+
+
+def _tokens(weights: Sequence[float], counts: TextCounts) -> float:
+    estimate = (
+        weights[0] * counts.letters
+        + weights[1] * counts.digits
+        + weights[2] * counts.other
+        + weights[3] * counts.non_ascii
+        + weights[4] * counts.messages
+        + weights[5] * counts.tools
+        + weights[6]
+    )
+    return max(1.0, estimate)
+
+
+def _move(weights: list[float], counts: TextCounts, exact: float, raw: float) -> None:
+    """One step of normalised least mean squares; the weights stay within 0.3 to 3 times the prior."""
+    x = (counts.letters, counts.digits, counts.other, counts.non_ascii, counts.messages, counts.tools, 1)
+    error = min(0.5, max(-0.5, (exact - raw) / max(exact, 32)))
+    norm = sum(step * value * value for step, value in zip(_STEP, x, strict=True))
+    scale = _GAIN * error * exact / (1e-9 + norm)
+    for i, prior in enumerate(_PRIOR):
+        moved = weights[i] + scale * _STEP[i] * x[i]
+        weights[i] = min(3.0 * prior, max(0.3 * prior, moved))
 
 
 _UNSEEN = RatioSpread().high

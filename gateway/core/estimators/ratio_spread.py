@@ -53,12 +53,12 @@ class RatioSpread:
                 return math.exp((i - _MIDDLE + 0.5) * _WIDTH)
         return math.exp((_BINS - _MIDDLE - 0.5) * _WIDTH)
 
-    def learn(self, ratio: float) -> None:
+    def learn(self, ratio: float, weight: float = 1.0) -> None:
         """Count one observation; older ones fade by 1 % (kept by growing the new one's weight instead)."""
         self._weight /= _DECAY
         i = round(math.log(ratio) / _WIDTH) + _MIDDLE
-        self._weights[min(_BINS - 1, max(0, i))] += self._weight
+        self._weights[min(_BINS - 1, max(0, i))] += self._weight * weight
         if self._weight > 1e6:
-            self._weights = [weight / self._weight for weight in self._weights]
+            self._weights = [held / self._weight for held in self._weights]
             self._weight = 1.0
         self._high = None

@@ -105,7 +105,7 @@ class SurvivalCurve:
             return self._left[-1]
         b = bisect_left(EDGES, tokens)
         start, stop = (EDGES[b - 1] if b else 0), EDGES[b]
-        return self._left[b] + (self._left[b + 1] - self._left[b]) * (tokens - start) / (stop - start)
+        return self._left[b + 1] + (self._left[b] - self._left[b + 1]) * (stop - tokens) / (stop - start)
 
     def quantile(self, q: float, generated: int = 0) -> int:
         """The length, in tokens, that a share `q` of the streams stays under once they have `generated` tokens."""
