@@ -15,6 +15,11 @@ __all__ = ["Capacity", "capacity", "kv_pool_bytes", "sequences_that_fit", "token
 _BLOCK = {"vllm": 16, "llama.cpp": 1, "openai": 1}
 _SLOTS = {"vllm": 256, "llama.cpp": 4, "openai": 8}
 """Requests at once where nobody says: the defaults of vLLM and llama-server, and few for a stranger."""
+_BUFFERS = 1024**3
+_WORKING = 2 * 1024**3
+_WORKING_SHARED = 2 * 1024**3
+"""Bytes a device for activations, graphs and libraries: vLLM measures 1.5 to 2.7 GiB and 0.27 GiB of libraries, which
+become 2.1 GiB with tensor parallelism; llama.cpp's buffers take about 1 GiB. At most a tenth of a device is taken."""
 _TYPICAL = 8192
 """Tokens of the sequence whose constant part (state, window) is spread over a pool in tokens."""
 
@@ -63,14 +68,17 @@ def capacity(
         pool_bytes = max(0, kv_pool_bytes(backend, weights)) if weights else 0
         tokens = tokens_in(kv, pool_bytes) if kv else 0
         sources["pool"] = "device memory less weights" if tokens else "not known"
-    if not pool_bytes and tokens and kv:
-        pool_bytes = int(tokens * per_token(kv))
     if endpoint.running:
         at_once, sources["slots"] = endpoint.running, "declared"
     elif slots:
         at_once, sources["slots"] = slots, "engine"
     else:
         at_once, sources["slots"] = _SLOTS.get(backend.engine, 8), f"usual for {backend.engine}"
+    if not pool_bytes and tokens and kv:
+        # llama.cpp allocates the constant part once a slot; elsewhere it is spread as in a typical sequence.
+        fixed = kv.state_bytes + kv.window_bytes_per_token * kv.window
+        whole = backend.engine == "llama.cpp"
+        pool_bytes = int(tokens * kv.bytes_per_token + at_once * fixed if whole else tokens * per_token(kv))
     sources["block"] = "engine" if block else f"usual for {backend.engine}"
     return Capacity(
         at_once, tokens, block or _BLOCK.get(backend.engine, 1), tuple(sources.items()), pool_bytes, weights
@@ -79,9 +87,15 @@ def capacity(
 
 def kv_pool_bytes(backend: Backend, weights_bytes: int) -> int:
     """Bytes that memory leaves for the KV cache; negative when the weights alone are too large, 0 when not known."""
-    if not backend.device.memory:
+    device = backend.device
+    if not device.memory:
         return 0
-    return int(backend.device.memory * backend.device.budget) - weights_bytes
+    if backend.engine == "llama.cpp":
+        working = _BUFFERS
+    else:
+        working = _WORKING + (_WORKING_SHARED if device.tensor_parallel > 1 else 0)
+    each = min(working, device.memory // device.count // 10)
+    return int(device.memory * device.budget) - weights_bytes - each * device.count
 
 
 def _copies(backend: Backend) -> int:

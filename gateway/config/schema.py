@@ -44,7 +44,7 @@ def _tidy(node: Any) -> Any:
 
 
 def written(value: Any, unit: str | None) -> Any:
-    """A default as it would stand in the file; None for those that say nothing (an empty list, a mapping of defaults)."""
+    """A default as it would stand in the file; None for those that say nothing (empty lists, mappings)."""
     if unit == "pool":
         return "auto"
     if value is None or isinstance(value, dict | list):

@@ -1,0 +1,142 @@
+"""What a file means, as values: what each backend holds, and where each name and label may go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.config.capacity import Capacity, capacity, sequences_that_fit
+from gateway.config.compile import compile_policy
+from gateway.config.endpoint import Endpoint, endpoint
+from gateway.config.offers import Serving, serving
+from gateway.config.policy import Policy
+from gateway.core.backend import Backend
+from gateway.core.boundary import Label, within
+from gateway.core.plan import Route
+from gateway.engines.adapter import Facts
+
+__all__ = ["LENGTHS", "BackendReport", "ModelReport", "Report", "RouteReport", "Step", "report"]
+
+LENGTHS = (8192, 32_768, 131_072)
+"""Tokens of the sequences that are counted into each pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """One model on one backend; `fits`: how many sequences of each of LENGTHS the pool holds, None where not known."""
+
+    serving: Serving
+    fits: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendReport:
+    """One backend. `asked` is None when its engine was not asked, "" when it answered, else why not."""
+
+    backend: Backend
+    endpoint: Endpoint
+    capacity: Capacity
+    models: tuple[ModelReport, ...]
+    asked: str | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One model of a route: the backends that may serve it, and (backend, why not) of those that may not."""
+
+    model: str
+    open: tuple[str, ...]
+    closed: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RouteReport:
+    """One name that clients use, and its steps in order. `cap`: tokens a request, the route's own or its backends'."""
+
+    route: Route
+    steps: tuple[Step, ...]
+    cap: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that `kvgate check` says beyond problems. `reach`: backends that data of each label may reach."""
+
+    backends: tuple[BackendReport, ...]
+    routes: tuple[RouteReport, ...]
+    reach: tuple[tuple[Label, tuple[str, ...]], ...]
+
+
+def report(policy: Policy, asked: Mapping[str, Facts | str] | None) -> Report:
+    """What a policy means; `asked` is what engines said, by backend name (a str: why not), None if not asked."""
+    plan = compile_policy(policy)
+    endpoints = [endpoint(spec) for spec in policy.backends]
+    backends = tuple(
+        _backend(known, address, None if asked is None else asked.get(known.name, "was not asked"))
+        for known, address in zip(plan.backends, endpoints, strict=True)
+    )
+    routes = plan.routes.values() or [_own_route(model, plan.default_label) for model in _models(backends)]
+    reach = tuple((label, tuple(b.name for b in plan.backends if within(label, b.clearance))) for label in Label)
+    return Report(backends, tuple(_route(route, backends) for route in routes), reach)
+
+
+def _models(backends: Sequence[BackendReport]) -> list[str]:
+    return list(dict.fromkeys(model.serving.offer.model for backend in backends for model in backend.models))
+
+
+def _own_route(model: str, label: Label) -> Route:
+    return Route(name=model, serves=model, label=label)
+
+
+def _backend(backend: Backend, address: Endpoint, said: Facts | str | None) -> BackendReport:
+    facts = said if isinstance(said, Facts) else Facts()
+    served = serving(backend, address, facts.models, facts.abilities)
+    held = capacity(backend, address, served, slots=facts.slots, pool_tokens=facts.pool_tokens, block=facts.block)
+    asked = said if isinstance(said, str) else None if said is None else "is loading its model" if facts.loading else ""
+    by_tokens = address.kv_pool.tokens is not None or dict(held.sources)["pool"] == "engine"
+    models = tuple(
+        ModelReport(one, tuple(_fits(one, held, length, counted_in_tokens=by_tokens) for length in LENGTHS))
+        for one in served
+    )
+    return BackendReport(backend, address, held, models, asked, facts.notes)
+
+
+def _fits(one: Serving, held: Capacity, tokens: int, *, counted_in_tokens: bool) -> int | None:
+    """Sequences of that length in the pool: by tokens where engine or file count so, else by bytes."""
+    if tokens > one.offer.window or not held.pool_tokens:
+        return None
+    if counted_in_tokens or not held.pool_bytes:
+        return held.pool_tokens // tokens
+    return sequences_that_fit(one.offer.kv, held.pool_bytes, tokens)
+
+
+def _route(route: Route, backends: Sequence[BackendReport]) -> RouteReport:
+    steps = tuple(_step(model, route.label, backends) for model in route.models)
+    windows = [
+        model.serving.offer.window
+        for backend in backends
+        for model in backend.models
+        if model.serving.offer.answers_to(route.serves) and backend.backend.name in steps[0].open
+    ]
+    return RouteReport(route, steps, _cap(route, windows))
+
+
+def _cap(route: Route, windows: Sequence[int]) -> int | None:
+    if isinstance(route.context, int):
+        return min(route.context, max(windows)) if windows else route.context
+    if not windows:
+        return None
+    return min(windows) if route.context == "shortest" else max(windows)
+
+
+def _step(model: str, label: Label, backends: Sequence[BackendReport]) -> Step:
+    open_to, closed = [], []
+    for one in backends:
+        if not any(m.serving.offer.answers_to(model) for m in one.models):
+            continue
+        if within(label, one.backend.clearance):
+            open_to.append(one.backend.name)
+        else:
+            closed.append((one.backend.name, f"cleared for {one.backend.clearance.name.lower()} data only"))
+    return Step(model, tuple(open_to), tuple(closed))
