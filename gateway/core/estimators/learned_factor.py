@@ -47,7 +47,7 @@ class LearnedFactor:
         """
         if observed <= 0.0 or predicted <= 0.0:
             return
-        residual = min(_CLIP, max(-_CLIP, math.log(observed / predicted)))
+        residual = min(_CLIP, max(-_CLIP, math.log(observed) - math.log(predicted)))
         level = self._faded(now)
         weight = max(rate, 1.0 / (self.samples + 1.0 + _HEAD_START))
         self.variance += weight * ((residual - level) ** 2 - self.variance)
