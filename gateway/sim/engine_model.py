@@ -6,6 +6,7 @@ in virtual time or on a real clock, calls it again no sooner than that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.sim.batch import Batch, Scheduler
@@ -13,7 +14,7 @@ from gateway.sim.profile import EngineProfile
 from gateway.sim.scheduler import PagedScheduler
 from gateway.sim.sequence import Sequence, SimRequest
 
-__all__ = ["Counters", "EngineModel", "Finished", "Slowdown", "StepResult"]
+__all__ = ["HEALTHY", "Counters", "EngineModel", "Finished", "Slowdown", "StepResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,10 @@ class Slowdown:
 
     decode: float = 1.0
     prefill: float = 1.0
+
+
+HEALTHY = Slowdown()
+"""A device as fast as its profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +74,15 @@ class Counters:
 class EngineModel:
     """One engine with its requests."""
 
-    def __init__(self, profile: EngineProfile, scheduler: Scheduler | None = None) -> None:
-        """An idle engine; continuous batching over paged memory unless another `scheduler` is given."""
+    def __init__(
+        self, profile: EngineProfile, make_scheduler: Callable[[EngineProfile], Scheduler] = PagedScheduler
+    ) -> None:
+        """An idle engine: vLLM's scheduler unless another is asked for."""
         self.profile = profile
-        self.scheduler: Scheduler = PagedScheduler(profile) if scheduler is None else scheduler
+        self.scheduler = make_scheduler(profile)
         self.counters = Counters()
-        self.slowdown = Slowdown()
+        self.slowdown = HEALTHY
+        self._make_scheduler = make_scheduler
         self._sequences: dict[str, Sequence] = {}
 
     @property
@@ -103,9 +111,12 @@ class EngineModel:
         self.counters.aborted += 1
         return True
 
-    def cached_tokens(self, request_id: str) -> int:
-        """Prompt tokens of an unfinished request that came from the prefix cache."""
-        return self._sequences[request_id].cached
+    def crash(self) -> tuple[str, ...]:
+        """Lose all requests and the cache; the ids of the requests."""
+        lost = tuple(self._sequences)
+        self._sequences.clear()
+        self.scheduler = self._make_scheduler(self.profile)
+        return lost
 
     def step(self, now: float, horizon_s: float = 0.0) -> StepResult:
         """Compute one iteration that starts at `now`, or as many of pure decoding as fit into `horizon_s` seconds."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.sim.engine_model import EngineModel, Finished
+from gateway.sim.engine_model import HEALTHY, EngineModel, Finished, Slowdown
 from gateway.sim.sequence import SimRequest
 
 __all__ = [
     "Action",
     "Arrival",
     "Arrived",
+    "Breakdown",
     "Ended",
     "Event",
     "FirstToken",
+    "Left",
+    "Lost",
     "Place",
     "Policy",
     "Refuse",
@@ -31,6 +35,21 @@ class Arrival:
     at_s: float
     request: SimRequest
     session: str = ""
+    patience_s: float = math.inf
+    """Seconds after which the client leaves if it has not got its whole answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """From `at_s` on an engine is in this state; the defaults make it well again."""
+
+    at_s: float
+    engine: str
+    slowdown: Slowdown = HEALTHY
+    hang: bool = False
+    """No iteration begins."""
+    crash: bool = False
+    """Cache and requests are lost at that moment; the engine is empty, and goes on unless it hangs as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +76,27 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """An engine crashed with a request in it, which now waits to be placed again, from its first token."""
+
+    request_id: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A client ran out of patience: its request is gone from the queue, or from the engine named."""
+
+    request_id: str
+    engine: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """A moment that the policy asked for with `WakeAt`."""
 
 
-Event = Arrived | FirstToken | Ended | Tick
+Event = Arrived | FirstToken | Ended | Lost | Left | Tick
 
 
 @dataclass(frozen=True, slots=True)

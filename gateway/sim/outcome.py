@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.sim.engine_model import Finished
+
 __all__ = ["Outcome", "Simulation"]
 
 
@@ -22,8 +24,29 @@ class Outcome:
     finish_reason: str | None = None
     refused: str | None = None
     """The policy's reason for turning it down."""
+    left: bool = False
+    """True when the client ran out of patience."""
+    lost: int = 0
+    """Crashes it went through."""
     cached_tokens: int = 0
     preemptions: int = 0
+
+    @property
+    def under_way(self) -> bool:
+        """True while an engine has it."""
+        return self.placed_at is not None and self.finished_at is None and not self.left
+
+    def end(self, now: float, finished: Finished) -> None:
+        """The engine is done with it."""
+        self.finished_at = now
+        self.finish_reason = finished.reason
+        self.cached_tokens = finished.cached_tokens
+        self.preemptions = finished.preemptions
+
+    def lose(self) -> None:
+        """Its engine crashed: back to waiting, as if never placed."""
+        self.engine = self.placed_at = self.first_token_at = None
+        self.lost += 1
 
     @property
     def ttft_s(self) -> float | None:
