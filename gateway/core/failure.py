@@ -22,6 +22,8 @@ class FailureKind(StrEnum):
     """The engine counted more tokens than its window holds."""
     CREDENTIALS = "credentials"
     """401, 403 or 404 on our own key or model name: the backend is misconfigured."""
+    NOT_FOUND = "not_found"
+    """The engine has no such model or path: it serves something else than was thought."""
     SERVER = "server"
     """A 5xx before the first byte."""
     MEMORY = "memory"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
 
+from gateway.edge.zstd import Inflater, zstd_inflater
 from gateway.errors import BodyTooLarge, MalformedRequest, UnsupportedCoding
 
 __all__ = ["accepted_codings", "decode", "decode_off_loop"]
@@ -16,18 +15,11 @@ __all__ = ["accepted_codings", "decode", "decode_off_loop"]
 _INLINE = 64 * 1024
 """Bytes, encoded and decoded, up to which a body is decoded on the loop: well under a millisecond."""
 
+_FRAMES = 64
+"""Gzip members or zstd frames in one body; each costs a copy of what follows it, so thousands would be an attack."""
+
 # Two at once: each may hold a whole `limits.body` before the sum of bodies is charged for it.
 _workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="kvgate-decode")
-
-
-class _Inflater(Protocol):
-    """What zlib's and zstd's decompressors have in common."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 class _Zlib:
@@ -48,64 +40,25 @@ class _Zlib:
         return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
 
 
-def _deflate(data: bytes) -> _Inflater:
+def _deflate(data: bytes) -> Inflater:
     # "deflate" is zlib by RFC 9110, raw deflate by custom; a zlib header is 0x?8 and a multiple of 31.
     wrapped = len(data) >= 2 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
     return _Zlib(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
 
 
-def _zstd_module() -> Any | None:
-    for name in ("compression.zstd", "backports.zstd"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    return None
+_zstd = zstd_inflater()
+_damage: tuple[type[Exception], ...] = (zlib.error, EOFError, *((_zstd[1],) if _zstd is not None else ()))
 
 
-def _zstandard_module() -> Any | None:
-    try:
-        return importlib.import_module("zstandard")
-    except ImportError:
-        return None
-
-
-class _Zstandard:
-    """The `zstandard` package's streaming reader, in the shape of the standard library's decompressor."""
-
-    def __init__(self, module: Any, data: bytes) -> None:
-        self._reader = module.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data, read_across_frames=True)
-        self.eof = False
-        self.unused_data = b""
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:  # noqa: ARG002
-        out: bytes = self._reader.read(max_length)
-        self.eof = not out
-        return out
-
-
-_zstd = _zstd_module()
-_zstandard = _zstandard_module()
-_damage: tuple[type[BaseException], ...] = (
-    zlib.error,
-    EOFError,
-    *((_zstd.ZstdError,) if _zstd is not None else ()),
-    *((_zstandard.ZstdError,) if _zstandard is not None else ()),
-)
-
-
-def _inflaters() -> dict[str, Callable[[bytes], _Inflater]]:
-    table: dict[str, Callable[[bytes], _Inflater]] = {
+def _inflaters() -> dict[str, Callable[[bytes], Inflater]]:
+    table: dict[str, Callable[[bytes], Inflater]] = {
         "gzip": lambda _: _Zlib(zlib.MAX_WBITS | 16),
         "x-gzip": lambda _: _Zlib(zlib.MAX_WBITS | 16),
         "deflate": _deflate,
     }
     if _zstd is not None:
-        make = _zstd.ZstdDecompressor
+        make = _zstd[0]
         table["zstd"] = lambda _: make()
-    elif _zstandard is not None:
-        module = _zstandard
-        table["zstd"] = lambda data: _Zstandard(module, data)
     return table
 
 
@@ -122,7 +75,9 @@ def _inflate(coding: str, data: bytes, limit: int) -> bytes | None:
     out: list[bytes] = []
     room = limit + 1
     rest = data
-    while rest:
+    for _ in range(_FRAMES):
+        if not rest:
+            return b"".join(out)
         inflater = _INFLATERS[coding](rest)
         feed = rest
         while not inflater.eof:
@@ -135,6 +90,8 @@ def _inflate(coding: str, data: bytes, limit: int) -> bytes | None:
             if not piece and not inflater.eof:
                 raise EOFError
         rest = inflater.unused_data
+    if rest:
+        raise EOFError
     return b"".join(out)
 
 

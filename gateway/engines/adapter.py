@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
+from gateway.core.failure import FailureKind
 from gateway.wire.chat_request import ChatRequest
 
 __all__ = [
@@ -96,19 +96,6 @@ class Load:
     tokens_generated: float | None = None
     restarted_at: float | None = None
     loading: bool = False
-
-
-class FailureKind(StrEnum):
-    """Whose fault an error answer is, and what to do about it."""
-
-    CLIENT = "client"
-    CONTEXT = "context"
-    BUSY = "busy"
-    LOADING = "loading"
-    AUTH = "auth"
-    NOT_FOUND = "not_found"
-    OOM = "oom"
-    SERVER = "server"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,13 +40,13 @@ def classify(status: int, payload: bytes, *, client_words: re.Pattern[str] | Non
     if client_words is not None and client_words.search(message):
         return Failure(FailureKind.CLIENT, message)
     if _OUT_OF_MEMORY.search(message) and (status >= 500 or status < 400):
-        return Failure(FailureKind.OOM, "the engine ran out of KV cache or memory", retryable=True)
+        return Failure(FailureKind.MEMORY, "the engine ran out of KV cache or memory", retryable=True)
     return _by_status(status, message)
 
 
 def _by_status(status: int, message: str) -> Failure:
     if status in (401, 403):
-        return Failure(FailureKind.AUTH, "the engine refused the gateway's key", retryable=True, blame=True)
+        return Failure(FailureKind.CREDENTIALS, "the engine refused the gateway's key", retryable=True, blame=True)
     if status in (404, 405, 501):
         return Failure(FailureKind.NOT_FOUND, message or "the engine does not serve this", retryable=True)
     if status == 429:

@@ -101,10 +101,14 @@ class LlamaCpp:
         return failure
 
     def streams_upstream(self, req: ChatRequest) -> bool:
-        """All but two kinds of whole answers, which only the server itself can build: with stop strings it cuts as many
-        log probabilities as the stop string has tokens, and `verbose` adds the generated text a second time.
+        """All but those whole answers that only the server itself can build: it streams no log probabilities with
+        tools, with stop strings it cuts as many of them as the stop string has tokens, and `verbose` adds the text a
+        second time. (One difference stays: a tool call cut by the token limit before its name is raw text in the
+        server's own answer, and absent from its stream.)
         """
-        return req.stream or not (req.verbose or (req.stops and "logprobs" in req.needs))
+        if req.stream:
+            return True
+        return not (req.verbose or ("logprobs" in req.needs and (req.stops or req.tools)))
 
     def edits(
         self, req: ChatRequest, *, served_as: str, stream: bool, max_tokens: int | None

@@ -60,6 +60,11 @@ class Poller:
         self._known_until = 0.0
         self._again.set()
 
+    def retarget(self, target: Target, interval: float) -> None:
+        """Go on with another key or pace."""
+        self.target = target
+        self._interval = max(interval, self._engine.traits.poll_floor_s)
+
     async def stop(self) -> None:
         """End watching; returns when nothing of it runs any more."""
         if self._task is not None:

@@ -11,7 +11,7 @@ from gateway.engines.adapter import Engine, Failure
 from gateway.errors import BadStatus, ConnectFailed, StreamBroken, TimedOut, UpstreamError
 from gateway.relay.collect import relay_whole
 from gateway.relay.downstream import Downstream
-from gateway.relay.headers import Call
+from gateway.relay.call import Call
 from gateway.relay.limits import Hooks, Limits
 from gateway.relay.meter import Meter
 from gateway.relay.stream import relay_stream
@@ -96,14 +96,14 @@ async def attempt(upstream: Upstream, errand: Errand, down: Downstream, meter: M
         return Outcome(view.usage, view.finish_reason)
     assembler = Assembler(chat.surface) if stream else None
     whole = await relay_whole(upstream.pool, call, limits, meter, wheel, assembler, view, hooks)
-    answer = read_answer(whole.body, errand.alias)
+    body, usage, finish_reason = read_answer(whole.body, errand.alias)
     headers = [(name, value) for name, value in whole.headers if name != "content-type"]
     headers.append(("content-type", "application/json"))
     hooks.first_token()
-    down.start(whole.status, headers, len(answer.body))
-    down.write(answer.body)
+    down.start(whole.status, headers, len(body))
+    down.write(body)
     down.end()
-    return Outcome(answer.usage or view.usage, answer.finish_reason or view.finish_reason)
+    return Outcome(view.usage or usage, view.finish_reason or finish_reason)
 
 
 def failure_of(upstream: Upstream, error: UpstreamError) -> Failure:

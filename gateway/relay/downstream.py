@@ -18,6 +18,8 @@ class Downstream(Protocol):
     """
 
     on_drain: Callable[[], None] | None
+    extra: tuple[tuple[str, str], ...]
+    """Header fields that are added to the head, whoever starts the answer."""
 
     @property
     def started(self) -> bool:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from gateway.core.failure import FailureKind
 from gateway.engines.adapter import Failure
-from gateway.errors import BadStatus, ContextTooLong, GatewayError, MalformedRequest, Saturated, Unavailable, UpstreamError
+from gateway.errors import (
+    BadStatus,
+    ContextTooLong,
+    GatewayError,
+    MalformedRequest,
+    Saturated,
+    Unavailable,
+    UpstreamError,
+)
 from gateway.wire.error_body import upstream_error
 
 __all__ = ["engine_refusal"]
@@ -23,8 +31,10 @@ def engine_refusal(failure: Failure, error: UpstreamError) -> GatewayError:
         return Saturated("The engine is busy and turned this request away.", code="engine_busy", retry_after=5)
     if failure.kind is FailureKind.LOADING:
         return Unavailable("The engine is loading its model.", code="model_loading", retry_after=10)
-    if failure.kind is FailureKind.CREDENTIALS:
-        return BadStatus("A backend refused the gateway's own credentials or model name.", code="upstream_misconfigured")
+    if failure.kind in (FailureKind.CREDENTIALS, FailureKind.NOT_FOUND):
+        return BadStatus(
+            "A backend refused the gateway's own credentials or model name.", code="upstream_misconfigured"
+        )
     if isinstance(error, BadStatus):
         return BadStatus("The engine failed on this request.")
     return error

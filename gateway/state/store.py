@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from gateway.core.footprint import Footprint
 from gateway.core.ledger import Limits, Refused, Reserved, Totals
 
 __all__ = ["Limits", "Refused", "Reserved", "Store", "Totals"]
@@ -17,17 +18,7 @@ class Store(Protocol):
     """
 
     async def reserve(
-        self,
-        lease: str,
-        backend: str,
-        *,
-        kv: int,
-        sequences: int,
-        prefill_seconds: float,
-        prompt: int,
-        limits: Limits,
-        now: float,
-        shared: int = 0,
+        self, lease: str, backend: str, footprint: Footprint, prefill_seconds: float, limits: Limits, now: float
     ) -> Reserved | Refused:
         """Enter a lease if there is room for it under `limits`, else say what is missing."""
 
@@ -35,19 +26,19 @@ class Store(Protocol):
         """Move a lease from prefill to decode."""
 
     def grow(self, lease: str, tokens: int) -> bool:
-        """Count output tokens; True when the reservation should be extended."""
+        """Count so many more output tokens; True when the reservation should be extended."""
 
-    def extend(self, lease: str, kv: int, limits: Limits) -> bool:
+    def extend(self, lease: str, tokens: int, limits: Limits) -> bool:
         """Reserve more tokens for a running lease, if they fit."""
 
     def settle(self, lease: str, now: float, linger_until: float | None = None) -> bool:
         """Close a lease; True the first time."""
 
-    def observe(self, backend: str, running: int, now: float) -> None:
-        """The engine itself says how many requests it runs: lingering places above that are free."""
+    def observe(self, backend: str, engine_running: int) -> int:
+        """The engine itself says how many sequences it runs: what it has let go is given back; returns how many."""
 
-    def release(self, now: float) -> None:
-        """Free lingering places whose time has passed."""
+    def expire(self, now: float) -> int:
+        """Give back what lingered long enough; returns how many sequences."""
 
     def totals(self, backend: str, now: float) -> Totals:
         """What the leases hold on that backend."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gateway.core.failure import FailureKind
+
 __all__ = ["FAILURE_KINDS", "OTHER", "OUTCOMES", "KnownNames"]
 
 OTHER = "other"
@@ -11,23 +13,8 @@ OTHER = "other"
 OUTCOMES = frozenset(("completed", "failed", "client_closed", "refused"))
 """How a request can end. `refused`: it was never sent to a backend; `failed`: it was, and no attempt succeeded."""
 
-FAILURE_KINDS = frozenset(
-    (
-        "connect",
-        "timeout",
-        "status",
-        "stream",
-        "busy",
-        "loading",
-        "auth",
-        "not_found",
-        "oom",
-        "server",
-        "context",
-        "client",
-    )
-)
-"""How an attempt on a backend can fail: transport kinds of the relay and failure kinds of the engine adapters."""
+FAILURE_KINDS = frozenset(str(kind) for kind in FailureKind)
+"""How an attempt on a backend can fail."""
 
 
 class KnownNames:

@@ -42,6 +42,10 @@ class Redactor:
         """Take another set of configured secrets, as at a reload."""
         self._secrets = tuple(sorted({secret for secret in secrets if len(secret) >= 6}, key=len, reverse=True))
 
+    def add(self, secret: str) -> None:
+        """Mask one more secret from now on."""
+        self.replace((*self._secrets, secret))
+
     def __call__(self, text: str) -> str:
         """The text with secrets masked."""
         for secret in self._secrets:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.wire.chunk_shape import ChunkShape
+from gateway.wire.chunk_shape import ChunkShape, is_middle
 from gateway.wire.error_body import error_in
 from gateway.wire.model_alias import ModelAlias
 from gateway.wire.sse import data_of, fields
@@ -108,7 +108,7 @@ class ChatStream:
         """Look at one whole event. An unfinished tail may be given too: only ERROR means something then."""
         known = self._shape.match(event)
         if known is None:
-            if not (self.tokens_seen and _is_middle(event)):
+            if not (self.tokens_seen and is_middle(event)):
                 return self._look(event)
             known = event
             if self._alias is None:
@@ -182,19 +182,6 @@ class ChatStream:
         if choices == [] and isinstance(payload.get("usage"), dict):
             return Seen(forward if self._show_usage else b"", EventKind.USAGE)
         return Seen(forward, EventKind.ROLE if role else EventKind.OTHER)
-
-
-def _is_middle(event: bytes) -> bool:
-    # False sends the event to a full look, so a false alarm costs a JSON parse and nothing else.
-    return (
-        event.startswith(b"data: {")
-        and b'"finish_reason":null' in event
-        and b'"finish_reason":"' not in event
-        and b'"error"' not in event
-        and b'"timings"' not in event
-        and b'"role"' not in event
-        and (b'"usage"' not in event or b'"usage":null' in event)
-    )
 
 
 def _has_text(choice: dict[str, Any], delta: object) -> bool:

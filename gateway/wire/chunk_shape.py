@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["ChunkShape"]
+__all__ = ["ChunkShape", "is_middle"]
 
 _TEXT = re.compile(rb'"(?:content|reasoning_content|reasoning|text)"\s*+:\s*+"')
 _STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
@@ -59,3 +59,19 @@ class ChunkShape:
         self._renamed = rename is not None
         if rename is not None:
             self._shown_prefix, self._shown_suffix = rename(self._prefix), rename(self._suffix)
+
+
+def is_middle(event: bytes) -> bool:
+    """Whether the event is surely a middle chunk: no end, no role, no error, no figures in it.
+
+    False sends it to a full look, so a false alarm costs one JSON parse and nothing else.
+    """
+    return (
+        event.startswith(b"data: {")
+        and b'"finish_reason":null' in event
+        and b'"finish_reason":"' not in event
+        and b'"error"' not in event
+        and b'"timings"' not in event
+        and b'"role"' not in event
+        and (b'"usage"' not in event or b'"usage":null' in event)
+    )

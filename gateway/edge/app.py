@@ -1,0 +1,271 @@
+"""The composition root: everything is made here, from one loaded file, and taken apart here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from ssl import SSLContext
+from typing import Any
+
+from aiohttp import web
+
+from gateway import clock
+from gateway.config.compile import compile_policy
+from gateway.config.endpoint import Endpoint, endpoint
+from gateway.config.load import Loaded
+from gateway.config.settings import host_and_port
+from gateway.core.experience import Experience
+from gateway.core.plan import Plan
+from gateway.dispatcher import Dispatcher
+from gateway.edge.admin import AdminPort
+from gateway.edge.auth import Keyring
+from gateway.edge.chronicle import Chronicle
+from gateway.edge.fleet_view import backend_rows, model_entry
+from gateway.edge.handler import Handler
+from gateway.edge.keys import keys_of
+from gateway.edge.limits import EdgeLimits
+from gateway.edge.public import Public
+from gateway.edge.server import EdgeServer
+from gateway.edge.tls import server_context
+from gateway.errors import ConfigError
+from gateway.fleet.roster import Roster
+from gateway.fleet.watch import Watch
+from gateway.pipeline import Pipeline
+from gateway.relay.downstream import Downstream
+from gateway.relay.switchboard import Switchboard
+from gateway.relay.wheel import TimerWheel
+from gateway.state.memory_store import MemoryStore
+from gateway.telemetry.gauges import GaugeReading
+from gateway.telemetry.journal import Journal
+from gateway.telemetry.log import AccessLog, Log
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.rotating_file import RotatingFile
+from gateway.tokens.describe import route_of, visible
+from gateway.tokens.measure import Measurer
+from gateway.wire.inbound import Client, Inbound
+from gateway.wire.models import model_list, model_one
+
+__all__ = ["Application"]
+
+log = logging.getLogger("kvgate")
+
+
+class Application:
+    """One gateway process. Implements `edge.public.Gateway` and `edge.admin.Admin` over the parts it is made of.
+
+    `reread` reads the configuration again for a reload; it may raise ConfigError.
+    """
+
+    def __init__(self, loaded: Loaded, reread: Callable[[], Loaded], *, log: Log) -> None:
+        self._loaded = loaded
+        self._reread = reread
+        self._log = log
+        self._created = int(clock.wall())
+        self._version = 1
+        self._stale = False
+        self._draining = False
+        self._reloading = asyncio.Lock()
+        self._known: tuple[frozenset[str], frozenset[str]] | None = None
+        settings = loaded.settings
+        plan = compile_policy(loaded.policy, self._version)
+        journal = settings.telemetry.journal
+        sink = RotatingFile(journal.path, size=journal.size, count=journal.keep) if journal is not None else None
+        self.journal = Journal(sink=sink)
+        self.metrics = Metrics(self._gauges)
+        self.chronicle = Chronicle(self.metrics, self.journal)
+        self.roster = Roster()
+        self.dispatcher = Dispatcher(
+            plan,
+            roster=self.roster,
+            store=MemoryStore(),
+            experience=Experience(clock.monotonic()),
+            observer=self.chronicle,
+        )
+        self.watch = Watch(
+            self.roster,
+            totals=self.dispatcher.totals,
+            changed=self._fleet_changed,
+            restarted=self.dispatcher.restarted,
+            observed=self.dispatcher.observed,
+            interval=loaded.policy.health.probe,
+        )
+        self.wheel = TimerWheel()
+        self.switchboard = Switchboard(self.wheel)
+        self.measurer = Measurer()
+        self.pipeline = Pipeline(
+            measurer=self.measurer, dispatcher=self.dispatcher, upstreams=self.switchboard, chronicle=self.chronicle
+        )
+        self.dispatcher.look_at = self.watch.look_now
+        self.dispatcher.drained = self._drained
+        limits = settings.server.limits
+        self.limits = EdgeLimits(
+            body=limits.body,
+            header=limits.header,
+            body_read=limits.body_read,
+            connections=limits.connections,
+            memory=limits.memory,
+        )
+        self.public = Public(self, Keyring(keys_of(loaded.policy)), self.limits)
+        self.handler = Handler(self.public, access=AccessLog(log))
+        self.server = EdgeServer(self.handler, self.limits)
+        self.admin_server = EdgeServer(Handler(AdminPort(self, self.metrics)), EdgeLimits(connections=256))
+        self._runners: list[web.ServerRunner] = []
+        self._public_site: web.TCPSite | None = None
+
+    # --- life
+
+    async def start(self) -> None:
+        """Dispatch, watch the fleet, then listen. Raises ConfigError when a port can't be had."""
+        self.dispatcher.start()
+        await self._apply(self._loaded, self.dispatcher.plan)
+        settings = self._loaded.settings.server
+        tls = server_context(settings.tls) if settings.tls is not None else None
+        await self._listen(self.admin_server, settings.admin, None)
+        self._public_site = await self._listen(self.server, settings.listen, tls)
+        log.info("listening on %s, admin port on %s", settings.listen, settings.admin)
+
+    async def stop_accepting(self) -> None:
+        """Close the public port; open connections finish what they are at."""
+        if self._public_site is not None:
+            await self._public_site.stop()
+            self._public_site = None
+        self.server.close_idle()
+
+    async def close(self) -> None:
+        """Take everything apart; what still runs is cut."""
+        self._draining = True
+        await self.stop_accepting()
+        await self.watch.stop()
+        await self.dispatcher.stop()
+        for runner in self._runners:
+            await runner.cleanup()
+        await self.switchboard.close()
+        self.wheel.close()
+        self.measurer.close()
+        await asyncio.to_thread(self.journal.close)
+
+    def not_ready(self) -> None:
+        """From here on readiness says no."""
+        self._draining = True
+
+    async def _listen(self, server: EdgeServer, address: str, tls: SSLContext | None) -> web.TCPSite:
+        host, port = host_and_port(address)
+        runner = web.ServerRunner(server, handle_signals=False)
+        await runner.setup()
+        self._runners.append(runner)
+        site = web.TCPSite(runner, host, port, backlog=1024, ssl_context=tls, reuse_address=True)
+        try:
+            await site.start()
+        except OSError as error:
+            raise ConfigError(f"can't listen on {address}: {error.strerror or error}") from None
+        return site
+
+    # --- the public port
+
+    async def serve(self, inbound: Inbound, down: Downstream) -> None:
+        """Answer one generation request."""
+        await self.pipeline.serve(inbound, down)
+
+    def models(self, client: Client) -> bytes:
+        """The models that this client may use."""
+        plan, snapshot = self.dispatcher.plan, self.dispatcher.snapshot()
+        names = visible(client, plan, snapshot)
+        return model_list([model_entry(name, plan, snapshot, self._created) for name in names])
+
+    def model(self, client: Client, model: str) -> bytes:
+        """One of them; raises UnknownModel or Forbidden."""
+        plan, snapshot = self.dispatcher.plan, self.dispatcher.snapshot()
+        route_of(model, client, plan, snapshot)
+        return model_one(model_entry(model, plan, snapshot, self._created))
+
+    def ready(self) -> bool:
+        """Configuration is loaded and the process is not going away; says nothing about backends."""
+        return not self._draining
+
+    # --- the admin port
+
+    async def reload(self) -> dict[str, Any]:
+        """Read the file again and apply all of it, or nothing; raises ConfigError."""
+        async with self._reloading:
+            try:
+                loaded = await asyncio.to_thread(self._reread)
+                keyring = Keyring(keys_of(loaded.policy))
+                self._version += 1
+                plan = compile_policy(loaded.policy, self._version)
+            except ConfigError as error:
+                self._stale = True
+                log.error("reload refused: %s", error.message)
+                raise
+            self._stale = False
+            self._loaded = loaded
+            self.public.keyring = keyring
+            await self._apply(loaded, plan)
+            log.info("reloaded: version %d, %d backends", plan.version, len(plan.backends))
+            return {"version": plan.version, "backends": [backend.name for backend in plan.backends]}
+
+    def backends(self) -> list[dict[str, Any]]:
+        """Every backend as it stands now."""
+        return backend_rows(self.dispatcher.snapshot(), self.roster)
+
+    def queue(self) -> dict[str, Any]:
+        """What waits, by model name."""
+        by_model = self.dispatcher.waiting()
+        return {"waiting": sum(by_model.values()), "models": by_model}
+
+    def decision(self, request_id: str) -> dict[str, Any] | None:
+        """The journal's record of a request."""
+        return self.journal.record(request_id)
+
+    # --- inside
+
+    async def _apply(self, loaded: Loaded, plan: Plan) -> None:
+        endpoints: dict[str, Endpoint] = {spec.name: endpoint(spec) for spec in loaded.policy.backends}
+        self._redact(loaded)
+        self.switchboard.apply(endpoints.values())
+        fresh = self.roster.apply(plan, endpoints)
+        self.watch.interval = loaded.policy.health.probe
+        self.dispatcher.replan(plan)
+        await self.watch.apply(fresh)
+        self._know_names()
+
+    def _redact(self, loaded: Loaded) -> None:
+        """Whatever happens, these never show in a log line."""
+        keys = [spec.key.reveal() for spec in loaded.policy.backends if spec.key is not None]
+        self._log.redactor.replace([*keys, *(key.secret for key in keys_of(loaded.policy))])
+
+    def _fleet_changed(self) -> None:
+        self._know_names()
+        self.dispatcher.fleet_changed()
+
+    def _know_names(self) -> None:
+        """Labels come from configured and discovered names only."""
+        members = tuple(self.roster)
+        names = set(self.dispatcher.plan.routes)
+        for member in members:
+            for offer in member.offers:
+                names.update((offer.model, offer.served_as, *offer.aliases))
+        known = (frozenset(names), frozenset(member.backend.name for member in members))
+        if known != self._known:
+            self._known = known
+            self.metrics.know(*known)
+
+    def _drained(self, name: str) -> None:
+        self.switchboard.forget(name)
+        self._know_names()
+
+    def _gauges(self) -> GaugeReading:
+        views = self.dispatcher.snapshot().views
+        models = dict.fromkeys(self.dispatcher.plan.routes, 0)
+        for view in views:
+            if not self.dispatcher.plan.routes:
+                models.update(dict.fromkeys((offer.served_as for offer in view.offers), 0))
+        return GaugeReading(
+            running={view.name: view.running for view in views},
+            queued=models | self.dispatcher.waiting(),
+            reserved={view.name: view.reserved for view in views},
+            pool={view.name: view.pool for view in views},
+            states={view.name: view.health for view in views},
+            config_stale=self._stale,
+            lost={"log": self._log.dropped, "journal": self.journal.dropped},
+        )

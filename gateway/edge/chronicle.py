@@ -1,0 +1,126 @@
+"""Writes down what happened to each request: metrics, journal, and its line in the access log."""
+
+from __future__ import annotations
+
+from gateway import clock
+from gateway.core.decision import Decision, Verdict
+from gateway.core.request import Request
+from gateway.errors import GatewayError
+from gateway.lease import Ended, Lease
+from gateway.telemetry.journal import Journal
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.record import Settled
+from gateway.wire.inbound import AccessNote
+
+__all__ = ["Chronicle"]
+
+TRUNCATED_SHARE = 0.5
+"""An engine that reports under half of the estimated prompt has probably thrown the front of it away."""
+TRUNCATED_FLOOR = 2048
+"""Tokens below which an estimate is too rough to say so."""
+
+
+class Chronicle:
+    """Implements the dispatcher's Observer and the pipeline's Chronicle. Nothing here waits, and no prompt text comes by."""
+
+    def __init__(self, metrics: Metrics, journal: Journal) -> None:
+        self._metrics = metrics
+        self._journal = journal
+
+    def pumped(self, seconds: float, decisions: int) -> None:
+        """One look at the queue took this long."""
+        if decisions:
+            self._metrics.decided(seconds)
+
+    def decided(self, request: Request, decision: Decision) -> None:
+        """A decision that ends the wait."""
+        self._journal.decided(request, decision)
+        if decision.verdict is Verdict.ADMIT:
+            cached = decision.footprint.cached if decision.footprint is not None else 0
+            waited = decision.now - request.arrival
+            self._metrics.admitted(request.model, decision.backend or "", queue_s=waited, predicted_cached=cached)
+        elif request.attempt == 0:
+            self._metrics.refused(request.model, str(decision.reason))
+
+    def ended(self, lease: Lease, ended: Ended, note: AccessNote) -> None:
+        """An attempt is over; its numbers are the request's, if it was the last."""
+        request, metrics = lease.request, self._metrics
+        note.backend, note.queue_s = lease.backend, round(lease.queued, 6)
+        if ended.failure is not None:
+            metrics.failed(lease.backend, str(ended.failure))
+            if not ended.shown:
+                return  # another attempt may follow; `failed` is told if none does
+            self._settle(lease, ended, "failed", note)
+        elif ended.completed:
+            self._settle(lease, ended, "completed", note)
+            self._look_for_truncation(lease, ended)
+        else:
+            metrics.client_closed(request.model, "stream" if ended.ttft is not None else "prefill")
+            self._settle(lease, ended, "client_closed", note)
+
+    def retried(self, lease: Lease) -> None:
+        """Another attempt follows one that failed under this lease."""
+        self._metrics.retried(lease.backend)
+
+    def left_queue(self, request: Request, note: AccessNote) -> None:
+        """The client left before any backend had the request."""
+        self._metrics.client_closed(request.model, "queued")
+        self._metrics.settled(request.model, None, "client_closed")
+        self._close(request, note, Settled("client_closed", 499, clock.monotonic() - request.arrival))
+
+    def turned_down(self, request: Request, error: GatewayError, note: AccessNote, *, tried: bool) -> None:
+        """The request got an error in place of an answer; `tried`: at least one backend had seen it."""
+        outcome = "failed" if tried and error.status >= 500 else "refused"
+        if tried:
+            self._metrics.settled(request.model, note.backend, outcome)
+        note.outcome = outcome
+        self._close(
+            request,
+            note,
+            Settled(outcome, error.status, clock.monotonic() - request.arrival, backend=note.backend, code=error.code),
+        )
+
+    def _settle(self, lease: Lease, ended: Ended, outcome: str, note: AccessNote) -> None:
+        request = lease.request
+        self._metrics.settled(
+            request.model,
+            lease.backend,
+            outcome,
+            ttft_s=ended.ttft,
+            tpot_s=ended.tpot,
+            prompt_tokens=ended.prompt_tokens,
+            completion_tokens=ended.output_tokens,
+            cached_tokens=ended.cached_tokens,
+        )
+        note.outcome = outcome
+        note.prompt_tokens, note.completion_tokens = ended.prompt_tokens, ended.output_tokens
+        note.cached_tokens, note.ttft_s = ended.cached_tokens, ended.ttft
+        status = {"completed": 200, "client_closed": 499}.get(outcome, 502)
+        self._close(
+            request,
+            note,
+            Settled(
+                outcome,
+                status,
+                clock.monotonic() - request.arrival,
+                backend=lease.backend,
+                queue_s=lease.queued,
+                ttft_s=ended.ttft,
+                tpot_s=ended.tpot,
+                prompt_tokens=ended.prompt_tokens,
+                completion_tokens=ended.output_tokens,
+                cached_tokens=ended.cached_tokens,
+                code=str(ended.failure) if ended.failure is not None else None,
+            ),
+        )
+
+    def _close(self, request: Request, note: AccessNote, settled: Settled) -> None:
+        note.outcome = note.outcome or settled.outcome
+        self._journal.settled(request.id, settled)
+
+    def _look_for_truncation(self, lease: Lease, ended: Ended) -> None:
+        footprint = lease.decision.footprint
+        if footprint is None or ended.prompt_tokens is None or footprint.prompt < TRUNCATED_FLOOR:
+            return
+        if ended.prompt_tokens < TRUNCATED_SHARE * footprint.prompt:
+            self._metrics.truncated(lease.backend)

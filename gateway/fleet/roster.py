@@ -1,0 +1,233 @@
+"""The fleet as it is known now: a member for each backend, read as a snapshot, written by probes and by what requests met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gateway.config.capacity import Capacity, capacity
+from gateway.config.endpoint import Endpoint
+from gateway.config.offers import serving
+from gateway.core.backend import Backend, Offer
+from gateway.core.failure import FailureKind
+from gateway.core.health.breaker import BackendBreaker
+from gateway.core.health.states import Probed, health_of
+from gateway.core.ledger import Totals
+from gateway.core.plan import Plan
+from gateway.core.snapshot import BackendView, Snapshot
+from gateway.engines.adapter import Engine, Facts, Load
+from gateway.engines.registry import engine
+
+__all__ = ["Member", "Roster"]
+
+FOREIGN_WEIGHT = 0.2
+"""Weight of a sample in the estimate of others' traffic (algorithms 2.1)."""
+SAMPLE_LIFE = 15.0
+"""Seconds after which a sample says nothing any more: silent metrics neither attract nor repel traffic."""
+UNKNOWN_ABILITIES = frozenset(("tools", "vision", "audio", "json_schema", "logprobs"))
+"""An engine that has not been asked yet is not refused work for what it may well be able to do."""
+PROGRESS_LIFE = 10.0
+"""Seconds since its last token during which an engine that doesn't answer a probe counts as busy, not as down."""
+
+
+@dataclass(slots=True)
+class Member:
+    """One backend: what was declared, what was found, and how it fares. Tokens, and seconds on the monotonic clock."""
+
+    backend: Backend
+    endpoint: Endpoint
+    engine: Engine
+    offers: tuple[Offer, ...]
+    capacity: Capacity
+    breaker: BackendBreaker
+    probed: Probed = Probed.UNKNOWN
+    draining: bool = False
+    facts: Facts | None = None
+    error: str | None = None
+    """What the last failed probe said."""
+    sampled_at: float | None = None
+    load: Load | None = None
+    foreign_tokens: float = 0.0
+    foreign_running: int = 0
+    peak_running: int = 0
+    """The most of our own requests that ran there since the last sample."""
+    peak_reserved: int = 0
+    progressed_at: float | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Ids of the models it offers."""
+        return tuple(offer.model for offer in self.offers)
+
+
+class Roster:
+    """All members by name; a removed one stays, draining, until its last request has ended."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, Member] = {}
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(tuple(self._members.values()))
+
+    def __getitem__(self, name: str) -> Member:
+        return self._members[name]
+
+    def get(self, name: str) -> Member | None:
+        """The member of that name, None when it is gone."""
+        return self._members.get(name)
+
+    # --- policy
+
+    def apply(self, plan: Plan, endpoints: dict[str, Endpoint]) -> tuple[str, ...]:
+        """Take a plan's backends; returns the names that are new or listen elsewhere now, so must be looked at afresh.
+
+        Members that the plan lacks drain. A kept one keeps what was found out about it, read again under the new declarations.
+        """
+        fresh = []
+        wanted = {backend.name: backend for backend in plan.backends}
+        for name, member in self._members.items():
+            member.draining = name not in wanted
+        for name, backend in wanted.items():
+            endpoint = endpoints[name]
+            old = self._members.get(name)
+            if old is None or (old.endpoint.url, old.endpoint.engine) != (endpoint.url, endpoint.engine):
+                fresh.append(name)
+                self._members[name] = _member(backend, endpoint, plan)
+            else:
+                old.backend, old.endpoint = backend, endpoint
+                old.breaker.policy = plan.breaker
+                _merge(old)
+        return tuple(fresh)
+
+    def drained(self, totals: Callable[[str], Totals]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names, with model ids, of removed members on which nothing runs any more; this call forgets them."""
+        gone = [name for name, member in self._members.items() if member.draining and not totals(name).running]
+        return tuple((name, self._members.pop(name).models) for name in gone)
+
+    # --- probes
+
+    def discovered(self, name: str, facts: Facts) -> bool:
+        """An engine said what it is; True when it was down or loading before, so that its cache must be empty."""
+        member = self._members[name]
+        returned = member.probed in (Probed.DOWN, Probed.LOADING)
+        member.probed, member.facts, member.error = Probed.UP, facts, None
+        _merge(member)
+        return returned
+
+    def sampled(self, name: str, load: Load, totals: Totals, now: float) -> None:
+        """An engine said how it fares; what it holds beyond the most of ours since the last sample is others'."""
+        member = self._members[name]
+        member.probed, member.error = Probed.UP, None
+        ours = max(member.peak_running, totals.running)
+        member.foreign_running = max(0, load.running - ours) if load.running is not None else 0
+        used = load.kv_tokens
+        if used is None and load.kv_usage is not None:
+            used = int(load.kv_usage * member.capacity.pool_tokens)
+        if used is not None:
+            beyond = max(0, used - max(member.peak_reserved, totals.reserved))
+            member.foreign_tokens += FOREIGN_WEIGHT * (beyond - member.foreign_tokens)
+        member.peak_running, member.peak_reserved = totals.running, totals.reserved
+        member.load, member.sampled_at = load, now
+
+    def loading(self, name: str) -> None:
+        """An engine is there and loads its model."""
+        member = self._members[name]
+        member.probed, member.error = Probed.LOADING, "loading its model"
+
+    def unreachable(self, name: str, error: str, refused: bool, now: float) -> bool:
+        """An engine did not answer; True when that takes it out: a closed port always, silence only if nothing moves there."""
+        member = self._members[name]
+        busy = member.progressed_at is not None and now - member.progressed_at < PROGRESS_LIFE
+        if busy and not refused:
+            return False
+        member.probed, member.error = Probed.DOWN, error
+        return True
+
+    # --- requests
+
+    def reserved(self, name: str, totals: Totals) -> None:
+        """A lease was entered there."""
+        member = self._members[name]
+        member.peak_running = max(member.peak_running, totals.running)
+        member.peak_reserved = max(member.peak_reserved, totals.reserved)
+
+    def progressed(self, name: str, now: float) -> None:
+        """A request got tokens from there."""
+        member = self._members.get(name)
+        if member is not None:
+            member.progressed_at = now
+
+    def succeeded(self, name: str, now: float) -> None:
+        """An attempt there ended well."""
+        member = self._members.get(name)
+        if member is not None:
+            member.breaker.succeeded(now)
+
+    def failed(self, name: str, kind: FailureKind, now: float) -> None:
+        """An attempt there failed."""
+        member = self._members.get(name)
+        if member is not None:
+            member.breaker.failed(kind, now)
+
+    # --- reading
+
+    def snapshot(
+        self, now: float, totals: Callable[[str], Totals], factors: Callable[[str], tuple[float, float]]
+    ) -> Snapshot:
+        """The fleet at `now`: what members are, and what the ledger says runs there."""
+        return Snapshot(now, tuple(_view(m, now, totals(m.backend.name), factors(m.backend.name)) for m in self))
+
+
+def _member(backend: Backend, endpoint: Endpoint, plan: Plan) -> Member:
+    served = serving(backend, endpoint, abilities=UNKNOWN_ABILITIES)
+    return Member(
+        backend=backend,
+        endpoint=endpoint,
+        engine=engine(endpoint.engine),
+        offers=tuple(one.offer for one in served),
+        capacity=capacity(backend, endpoint, served),
+        breaker=BackendBreaker(plan.breaker),
+    )
+
+
+def _merge(member: Member) -> None:
+    """Declared, found and catalogue facts, read together again."""
+    facts = member.facts or Facts()
+    served = serving(member.backend, member.endpoint, facts.models, facts.abilities)
+    if not served and member.offers and not member.endpoint.declared:
+        return  # an engine that lists nothing for a moment still is what it was
+    member.offers = tuple(one.offer for one in served)
+    member.capacity = capacity(
+        member.backend,
+        member.endpoint,
+        served,
+        slots=facts.slots,
+        pool_tokens=facts.pool_tokens,
+        block=facts.block,
+    )
+
+
+def _view(member: Member, now: float, totals: Totals, factors: tuple[float, float]) -> BackendView:
+    told = member.sampled_at is not None and now - member.sampled_at < SAMPLE_LIFE
+    room = member.capacity
+    health, retry_at = health_of(member.probed, member.breaker, member.draining, now)
+    return BackendView(
+        backend=member.backend,
+        health=health,
+        offers=member.offers,
+        slots=max(0, room.slots - (member.foreign_running if told else 0)),
+        pool=room.pool_tokens,
+        block=room.block,
+        headroom=member.backend.headroom,
+        running=totals.running,
+        reserved=totals.reserved,
+        foreign=int(member.foreign_tokens) if told else 0,
+        decoding=totals.decoding,
+        resident=totals.resident,
+        backlog=totals.backlog,
+        prefill_pressure=totals.prefill_pressure,
+        prefill_factor=factors[0],
+        decode_factor=factors[1],
+        overcommitted=totals.overcommitted,
+        retry_at=retry_at,
+    )

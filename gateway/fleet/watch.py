@@ -1,0 +1,100 @@
+"""Watches every backend of the roster: one poller each, started, stopped and restarted as the plan changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from gateway import clock
+from gateway.core.ledger import Totals
+from gateway.engines.adapter import Facts, Load
+from gateway.fleet.poller import Poller
+from gateway.fleet.probing import Prober, Target
+from gateway.fleet.roster import Member, Roster
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Lets pollers write into the roster. `changed` is called after each write that a decision may see.
+
+    `restarted(name)` tells that an engine came back and its KV cache is empty, `observed(name, running)` how many requests an
+    engine says it runs.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        *,
+        totals: Callable[[str], Totals],
+        changed: Callable[[], None],
+        restarted: Callable[[str], None],
+        observed: Callable[[str, int], None],
+        interval: float = 5.0,
+    ) -> None:
+        self.interval = interval
+        self._roster = roster
+        self._totals = totals
+        self._changed = changed
+        self._restarted = restarted
+        self._observed = observed
+        self._prober = Prober()
+        self._pollers: dict[str, Poller] = {}
+
+    async def apply(self, fresh: tuple[str, ...]) -> None:
+        """Watch the roster's members that do not drain; those in `fresh` from the start."""
+        wanted = {member.backend.name: member for member in self._roster if not member.draining}
+        gone = [name for name in self._pollers if name not in wanted or name in fresh]
+        await asyncio.gather(*(self._pollers.pop(name).stop() for name in gone))
+        for name, member in wanted.items():
+            if name not in self._pollers:
+                poller = Poller(_target(member), member.engine, self._prober, self, self.interval)
+                self._pollers[name] = poller
+                poller.start()
+            else:
+                self._pollers[name].retarget(_target(member), self.interval)
+
+    def look_now(self, name: str) -> None:
+        """A request just failed there: ask at once."""
+        poller = self._pollers.get(name)
+        if poller is not None:
+            poller.look_now()
+
+    async def stop(self) -> None:
+        """Stop all pollers and close the probing session."""
+        await asyncio.gather(*(poller.stop() for poller in self._pollers.values()))
+        self._pollers.clear()
+        await self._prober.close()
+
+    # --- what pollers tell
+
+    def discovered(self, name: str, facts: Facts) -> None:
+        """The engine answered what it is."""
+        if self._roster.get(name) is not None:
+            if self._roster.discovered(name, facts):
+                self._restarted(name)
+            self._changed()
+
+    def sampled(self, name: str, load: Load) -> None:
+        """The engine answered how it fares."""
+        if self._roster.get(name) is not None:
+            self._roster.sampled(name, load, self._totals(name), clock.monotonic())
+            if load.running is not None:
+                self._observed(name, load.running)
+            self._changed()
+
+    def loading(self, name: str) -> None:
+        """The engine is there and loads its model."""
+        if self._roster.get(name) is not None:
+            self._roster.loading(name)
+            self._changed()
+
+    def unreachable(self, name: str, error: str, refused: bool) -> None:
+        """The engine did not answer."""
+        if self._roster.get(name) is not None and self._roster.unreachable(name, error, refused, clock.monotonic()):
+            self._changed()
+
+
+def _target(member: Member) -> Target:
+    endpoint = member.endpoint
+    return Target(endpoint.name, endpoint.url, endpoint.key.reveal() if endpoint.key is not None else None)

@@ -1,0 +1,100 @@
+"""The right to send one request to one backend, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.core.backend import Offer
+from gateway.core.decision import Decision
+from gateway.core.experience import Measurement
+from gateway.core.failure import FailureKind
+from gateway.core.prefix.chain import Chain
+from gateway.core.request import Request
+
+__all__ = ["Arrival", "Ended", "Lease", "Observer"]
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """A request that waits for its lease."""
+
+    request: Request
+    chain: Chain
+    answer: asyncio.Future[Lease]
+    looked_at: tuple[int, int] = (-1, -1)
+    """Version of the prefix beliefs that its hits were taken from."""
+    grants: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """Settled exactly once, by whoever holds it. `granted_at` in seconds on the monotonic clock."""
+
+    id: str
+    request: Request
+    chain: Chain
+    decision: Decision
+    backend: str
+    offer: Offer
+    block: int
+    granted_at: float
+    alone: bool = False
+    """Nothing else of ours ran there: the time to the first token is this prompt's own."""
+    generated: int = 0
+    settled: bool = False
+
+    @property
+    def queued(self) -> float:
+        """Seconds that the request waited in the gateway before this grant."""
+        return self.granted_at - self.request.arrival
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an attempt ended. Tokens and seconds; None where it is not known. The default: the client left at once."""
+
+    completed: bool = False
+    failure: FailureKind | None = None
+    shown: bool = False
+    """Something of the answer had reached the client."""
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    finished: bool = False
+    """The model ended the answer itself."""
+    ttft: float | None = None
+    tpot: float | None = None
+    prefill_seconds: float | None = None
+    """By the engine's own clock."""
+    text_only: bool = True
+
+    def measurement(self, lease: Lease) -> Measurement:
+        """What there is to learn, with what the device's prior says of the same work."""
+        speed = lease.offer.speed
+        prompt, cached = self.prompt_tokens or 0, self.cached_tokens or 0
+        observed = self.prefill_seconds if self.prefill_seconds is not None else (self.ttft if lease.alone else None)
+        footprint = lease.decision.footprint
+        resident = footprint.prompt + footprint.output_mean if footprint is not None else prompt
+        return Measurement(
+            prompt_tokens=self.prompt_tokens,
+            output_tokens=self.output_tokens,
+            cached_tokens=self.cached_tokens,
+            finished=self.finished,
+            prefill_seconds=observed,
+            predicted_prefill=speed.prefill_seconds(prompt - cached, cached) if prompt else None,
+            tpot=self.tpot if lease.alone else None,
+            predicted_tpot=speed.step_seconds(1, resident),
+            text_only=self.text_only,
+        )
+
+
+class Observer(Protocol):
+    """Who writes down what was decided; called on the loop, must not block."""
+
+    def pumped(self, seconds: float, decisions: int) -> None:
+        """One look at the queue took this long."""
+
+    def decided(self, request: Request, decision: Decision) -> None:
+        """A decision that ends the wait: admitted, shed or rejected."""

@@ -1,0 +1,211 @@
+"""One request from top to bottom; every step returns a value to this file.
+
+measure    the body becomes a parsed request, byte counts and a prefix chain
+describe   policy and estimators make numbers of it: route, class, label, tokens
+submit     the dispatcher answers with a lease, or raises the refusal
+attempt    the relay sends it to the leased backend and passes the answer on
+settle     what was measured is learned; before the first byte another backend may try
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Protocol
+
+from gateway.core.failure import FailureKind
+from gateway.core.quota import RunningByClient
+from gateway.core.request import Request
+from gateway.dispatcher import Dispatcher
+from gateway.engines.adapter import Failure
+from gateway.errors import GatewayError, OverQuota, UpstreamError
+from gateway.lease import Ended, Lease
+from gateway.relay.attempt import Errand, Outcome, Upstream, attempt, failure_of
+from gateway.relay.downstream import Downstream
+from gateway.relay.engine_refusal import engine_refusal
+from gateway.relay.limits import Hooks
+from gateway.relay.meter import Meter
+from gateway.tokens.describe import describe, route_of
+from gateway.tokens.measure import Measured, Measurer
+from gateway.wire.answer_headers import answer_headers
+from gateway.wire.inbound import AccessNote, Inbound
+
+__all__ = ["Chronicle", "Pipeline"]
+
+ABORT_DECODING = 0.2
+"""Seconds until a decoding request's place is free after its connection closed (llama.cpp 0.05 to 0.07, vLLM 0.04)."""
+
+
+class Chronicle(Protocol):
+    """Who writes down how attempts ended; must not block."""
+
+    def ended(self, lease: Lease, ended: Ended, note: AccessNote) -> None:
+        """An attempt is over."""
+
+    def retried(self, lease: Lease) -> None:
+        """Another attempt follows the one under this lease."""
+
+    def left_queue(self, request: Request, note: AccessNote) -> None:
+        """The client left before a lease was granted."""
+
+    def turned_down(self, request: Request, error: GatewayError, note: AccessNote, *, tried: bool) -> None:
+        """The client gets this error; `tried`: an engine had seen the request."""
+
+
+class Pipeline:
+    """Serves generation requests. `upstreams`, by backend name, is replaced whole at a reload."""
+
+    def __init__(
+        self, *, measurer: Measurer, dispatcher: Dispatcher, upstreams: Mapping[str, Upstream], chronicle: Chronicle
+    ) -> None:
+        self.upstreams = upstreams
+        self.running = RunningByClient()
+        self._measurer = measurer
+        self._dispatcher = dispatcher
+        self._chronicle = chronicle
+
+    async def serve(self, inbound: Inbound, down: Downstream) -> None:
+        """Answer one request through `down`.
+
+        Raises GatewayError while nothing was sent, StreamBroken after, ClientClosed when nobody reads any more.
+        """
+        client = inbound.client
+        if not self.running.enter(client.name, client.running):
+            raise OverQuota(f"The key '{client.name}' has {client.running} requests running, its limit.", retry_after=2)
+        try:
+            measured = await self._measurer.measure(inbound.surface, inbound.body)
+            await self._until_answered(self._describe(inbound, measured), measured, inbound, down)
+        finally:
+            self.running.leave(client.name)
+
+    async def _until_answered(self, request: Request, measured: Measured, inbound: Inbound, down: Downstream) -> None:
+        """Attempts, one lease each, until one is answered or none is left."""
+        following: Request | None = request
+        failure: tuple[Failure, UpstreamError] | None = None
+        while following is not None:
+            request = following
+            try:
+                lease = await self._dispatcher.submit(request, measured.chain)
+            except asyncio.CancelledError:
+                self._chronicle.left_queue(request, inbound.note)
+                raise
+            except GatewayError as refused:
+                # What an engine said of the request itself says more than that nobody else would take it.
+                theirs = failure is not None and failure[0].kind in (FailureKind.CLIENT, FailureKind.CONTEXT)
+                error = engine_refusal(*failure) if failure is not None and theirs else refused
+                raise self._told(request, error, inbound, tried=failure is not None) from refused
+            failure = await self._attempt(lease, measured, inbound, down)
+            if failure is None:
+                return
+            following = self._dispatcher.retry(lease, failure[0].kind, counted=_counted(failure[0]))
+            if following is not None:
+                self._chronicle.retried(lease)
+        if failure is not None:
+            raise self._told(request, engine_refusal(*failure), inbound, tried=True) from failure[1]
+
+    def _told(self, request: Request, error: GatewayError, inbound: Inbound, *, tried: bool) -> GatewayError:
+        error.decision_id = request.id
+        self._chronicle.turned_down(request, error, inbound.note, tried=tried)
+        return error
+
+    def _describe(self, inbound: Inbound, measured: Measured) -> Request:
+        dispatcher, client = self._dispatcher, inbound.client
+        snapshot = dispatcher.snapshot()
+        route = route_of(measured.chat.model, client, dispatcher.plan, snapshot)
+        inbound.note.model = route.name
+        inbound.note.request_id = request_id = f"req-{secrets.token_hex(8)}"
+        return describe(
+            request_id,
+            measured,
+            client,
+            route,
+            dispatcher.plan,
+            dispatcher.experience,
+            inbound.headers,
+            snapshot,
+        )
+
+    async def _attempt(
+        self, lease: Lease, measured: Measured, inbound: Inbound, down: Downstream
+    ) -> tuple[Failure, UpstreamError] | None:
+        """One attempt under one lease, settled whatever happens. Returns a failure that another attempt may mend."""
+        upstream, meter = self.upstreams[lease.backend], Meter()
+        outcome: Outcome | None = None
+        failure: Failure | None = None
+        try:
+            outcome = await attempt(
+                upstream, _errand(lease, measured, inbound), down, meter, self._hooks(lease, meter, down)
+            )
+        except UpstreamError as error:
+            failure = failure_of(upstream, error)
+            if error.started:
+                raise
+            return failure, error
+        finally:
+            # Nothing is awaited here, so no cancellation can come between the attempt and its settlement.
+            ended = _ended(meter, outcome, failure, down, measured)
+            self._dispatcher.settle(lease, ended, measured.counts, linger=_linger(upstream, outcome, failure, meter))
+            self._chronicle.ended(lease, ended, inbound.note)
+        return None
+
+    def _hooks(self, lease: Lease, meter: Meter, down: Downstream) -> Hooks:
+        def first_token() -> None:
+            self._dispatcher.first_token(lease)
+            down.extra = answer_headers(lease.decision, lease.backend, lease.request.id, lease.queued, meter.ttft)
+
+        def progress(tokens: int) -> None:
+            self._dispatcher.progress(lease, tokens)
+
+        down.extra = answer_headers(lease.decision, lease.backend, lease.request.id, lease.queued, None)
+        return Hooks(first_token=first_token, progress=progress)
+
+
+def _errand(lease: Lease, measured: Measured, inbound: Inbound) -> Errand:
+    decision, footprint = lease.decision, lease.decision.footprint
+    served_as = decision.served_as or measured.chat.model
+    # A fallback is shown under its own name; else the client reads back the name it asked for.
+    shown = decision.model if decision.tier > 0 else measured.chat.model
+    return Errand(
+        chat=measured.chat,
+        body=inbound.body,
+        served_as=served_as,
+        alias=shown if shown != served_as else None,
+        max_tokens=footprint.max_tokens if footprint is not None else None,
+        predicted_ttft=decision.predicted_ttft or 0.0,
+        predicted_tpot=decision.predicted_tpot or 0.0,
+        predicted_output=footprint.output if footprint is not None else 0,
+    )
+
+
+def _counted(failure: Failure) -> int | None:
+    """Tokens that an engine counted in a prompt which it found too long; at least one over its limit."""
+    if failure.requested is not None:
+        return failure.requested
+    return failure.limit + 1 if failure.limit is not None else None
+
+
+def _ended(
+    meter: Meter, outcome: Outcome | None, failure: Failure | None, down: Downstream, measured: Measured
+) -> Ended:
+    usage = outcome.usage if outcome is not None else None
+    return Ended(
+        completed=outcome is not None,
+        failure=failure.kind if failure is not None else None,
+        shown=down.started,
+        prompt_tokens=usage.prompt_tokens if usage is not None else None,
+        output_tokens=usage.completion_tokens if usage is not None else (meter.tokens or None),
+        cached_tokens=usage.cached_tokens if usage is not None else None,
+        finished=outcome is not None and outcome.finish_reason in ("stop", "tool_calls", "function_call"),
+        ttft=meter.ttft,
+        tpot=meter.tpot,
+        prefill_seconds=usage.prompt_seconds if usage is not None else None,
+        text_only=not measured.chat.images,
+    )
+
+
+def _linger(upstream: Upstream, outcome: Outcome | None, failure: Failure | None, meter: Meter) -> float:
+    """Seconds that an abandoned request may stay in its engine: next to none while it decodes, a batch while in prefill."""
+    if outcome is not None or failure is not None or meter.sent_at is None:
+        return 0.0
+    return ABORT_DECODING if meter.first_token_at is not None else upstream.engine.traits.abort_settle_s

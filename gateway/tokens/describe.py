@@ -1,0 +1,139 @@
+"""Policy and estimators make a decidable request of a measured body: names, class, label, tokens. No text goes further."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.core.boundary import Label
+from gateway.core.experience import Experience
+from gateway.core.plan import Plan, Route
+from gateway.core.request import Consent, Estimate, Request
+from gateway.core.snapshot import Snapshot
+from gateway.errors import ContextTooLong, Forbidden, MalformedRequest, Unavailable
+from gateway.tokens.measure import Measured
+from gateway.wire.inbound import Client
+from gateway.wire.refusal import unknown_model
+
+__all__ = ["describe", "route_of", "visible"]
+
+HARD_NEEDS = frozenset(("vision", "audio"))
+
+IMAGE_TOKENS = 1024
+"""Tokens an image is taken for until the engine's count is learned (algorithms: unknown vision family)."""
+
+
+def route_of(model: str, client: Client, plan: Plan, snapshot: Snapshot) -> Route:
+    """Return the route of a client's model name.
+
+    Raises UnknownModel, Forbidden when this key may not use it, and Unavailable while an engine that might serve it has not
+    been seen yet.
+    """
+    if client.models is not None and model not in client.models:
+        if plan.route(model, snapshot) is None:
+            raise unknown_model(model, visible(client, plan, snapshot))
+        raise Forbidden(f"The key '{client.name}' may not use the model '{model}'.", param="model")
+    route = plan.route(model, snapshot)
+    if route is not None:
+        return route
+    if not plan.routes and any(not view.offers for view in snapshot.views):
+        unseen = ", ".join(view.name for view in snapshot.views if not view.offers)
+        raise Unavailable(
+            f"No engine that has been reached so far serves this model, and these have not answered yet: {unseen}.",
+            code="model_not_known_yet",
+            param="model",
+            retry_after=5,
+        )
+    raise unknown_model(model, visible(client, plan, snapshot))
+
+
+def visible(client: Client, plan: Plan, snapshot: Snapshot) -> tuple[str, ...]:
+    """The model names that this client may use, in a stable order."""
+    names: dict[str, None] = dict.fromkeys(plan.routes)
+    if not names:
+        for view in snapshot.views:
+            for offer in view.offers:
+                names.setdefault(offer.served_as)
+    return tuple(name for name in names if client.models is None or name in client.models)
+
+
+def describe(
+    request_id: str,
+    measured: Measured,
+    client: Client,
+    route: Route,
+    plan: Plan,
+    experience: Experience,
+    headers: Mapping[str, str],
+    snapshot: Snapshot,
+) -> Request:
+    """Return the request as numbers. Raises MalformedRequest on an odd header, ContextTooLong over the key's own cap."""
+    chat = measured.chat
+    estimates = {model: _estimate(model, measured, client, experience) for model in route.models}
+    longest = max(estimate.prompt for estimate in estimates.values())
+    if client.context is not None and 2 * longest - max(e.prompt_high for e in estimates.values()) > client.context:
+        raise ContextTooLong(
+            f"This key's maximum context length is {client.context} tokens. However, your messages are about {longest} tokens "
+            "(estimated). Please reduce the length of the messages.",
+            param="messages",
+        )
+    return Request(
+        id=request_id,
+        model=route.name,
+        client=client.name,
+        klass=client.klass or route.klass,
+        label=_label(client, route, headers),
+        arrival=snapshot.now,
+        deadline=snapshot.now + plan.queue.wait,
+        estimates=estimates,
+        max_tokens=chat.max_tokens,
+        n=chat.n * chat.prompts,
+        stream=chat.stream,
+        needs=_needs(chat.needs, route, snapshot),
+        consent=_consent(route, headers),
+        session=chat.session,
+        placement=measured.chain.head,
+    )
+
+
+def _estimate(model: str, measured: Measured, client: Client, experience: Experience) -> Estimate:
+    chat = measured.chat
+    estimate = experience.estimate(model, client.name, measured.counts, chat.needs, exact=chat.prompt_tokens)
+    if not chat.images:
+        return estimate
+    more = chat.images * IMAGE_TOKENS
+    return Estimate(
+        estimate.prompt + more, estimate.prompt_high + 2 * more, estimate.output, estimate.output_high, estimate.tier
+    )
+
+
+def _needs(asked: frozenset[str], route: Route, snapshot: Snapshot) -> frozenset[str]:
+    """What a backend must be able to do: to see or hear what is sent; for the rest, to do what at least one of them can.
+
+    An engine without a template for tools answers a request with tools in plain text; that is its answer, not a refusal of ours.
+    """
+    offers = (offer for view in snapshot.views for model in route.models if (offer := view.offer(model)) is not None)
+    offered = frozenset[str]().union(*(offer.abilities for offer in offers))
+    return frozenset(need for need in asked if need in HARD_NEEDS or need in offered)
+
+
+def _label(client: Client, route: Route, headers: Mapping[str, str]) -> Label:
+    """The highest of the route's, the key's and the request's own label: a header may raise it, never lower it."""
+    label = max(route.label, client.label if client.label is not None else Label.PUBLIC)
+    asked = headers.get("x-data-label")
+    if asked is None:
+        return label
+    try:
+        return max(label, Label.parse(asked))
+    except ValueError as error:
+        raise MalformedRequest(f"x-data-label: {error}", param="x-data-label") from None
+
+
+def _consent(route: Route, headers: Mapping[str, str]) -> Consent:
+    """A caller may narrow the route's consent, not widen it."""
+    asked = headers.get("x-allow-fallback")
+    if asked is None:
+        return route.consent
+    try:
+        return min(route.consent, Consent[asked.strip().upper()])
+    except KeyError:
+        raise MalformedRequest("x-allow-fallback is none, quant or any", param="x-allow-fallback") from None

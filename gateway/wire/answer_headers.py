@@ -1,0 +1,31 @@
+"""The header fields that tell a client where its answer came from and what it waited for."""
+
+from __future__ import annotations
+
+from gateway.core.decision import Decision
+
+__all__ = ["answer_headers"]
+
+
+def answer_headers(
+    decision: Decision, backend: str, decision_id: str, queued: float, ttft: float | None
+) -> tuple[tuple[str, str], ...]:
+    """Return `x-kvgate-*` and `server-timing` (milliseconds, as the field's standard has it).
+
+    `queued` seconds in the gateway; `ttft` seconds from sending to the first token, None while it is not known.
+    """
+    timing = [f"queue;dur={queued * 1000:.1f}"]
+    if decision.predicted_prefill:
+        timing.append(f'prefill;dur={decision.predicted_prefill * 1000:.1f};desc="predicted"')
+    if ttft is not None:
+        timing.append(f"first-token;dur={ttft * 1000:.1f}")
+    fields = [
+        ("x-kvgate-backend", backend),
+        ("x-kvgate-decision", decision_id),
+        ("server-timing", ", ".join(timing)),
+    ]
+    if decision.tier > 0:
+        fields.append(("x-kvgate-fallback", decision.model or ""))
+    if decision.footprint is not None and decision.footprint.max_tokens is not None:
+        fields.append(("x-kvgate-max-tokens", str(decision.footprint.max_tokens)))
+    return tuple(fields)
