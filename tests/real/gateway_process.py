@@ -61,7 +61,7 @@ class GatewayProcess:
         while clock.monotonic() < deadline:
             try:
                 views = await self.admin_json("/admin/backends")
-                if sum(view["health"] in ("up", "trial") for view in views) >= count:
+                if sum(view["health"] in ("up", "trial") for view in views["backends"]) >= count:
                     return
             except (aiohttp.ClientError, ValueError):
                 pass

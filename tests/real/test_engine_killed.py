@@ -58,7 +58,7 @@ async def _stream(http: aiohttp.ClientSession, url: str, prompt: str, max_tokens
 async def _back_in_use(gateway: GatewayProcess, name: str, within: float) -> float:
     started = clock.monotonic()
     while clock.monotonic() - started < within:
-        views = {view["name"]: view["health"] for view in await gateway.admin_json("/admin/backends")}
+        views = {view["name"]: view["health"] for view in (await gateway.admin_json("/admin/backends"))["backends"]}
         if views[name] in ("up", "trial"):
             return clock.monotonic() - started
         await asyncio.sleep(0.1)
