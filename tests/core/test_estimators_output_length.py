@@ -7,7 +7,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.estimators.output_length import OutputKey, OutputKind, OutputLengthEstimator
@@ -114,6 +114,7 @@ def test_a_year_of_silence_and_a_long_life_do_not_overflow() -> None:
     assert sketch.counts()[1][0] == pytest.approx(500 / math.log(2), rel=0.01)
 
 
+@settings(deadline=None)
 @given(LESSONS, st.integers(0, 200_000), st.integers(1, 200_000))
 def test_quantiles_are_ordered_and_beyond_what_exists(
     lessons: list[tuple[int, bool]], generated: int, room: int
@@ -126,6 +127,7 @@ def test_quantiles_are_ordered_and_beyond_what_exists(
     assert estimator.mean(KEY, generated) >= 0
 
 
+@settings(deadline=None)
 @given(LESSONS)
 def test_survival_falls_from_one(lessons: list[tuple[int, bool]]) -> None:
     sketch = SurvivalSketch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.estimators.prompt_tokens import PromptTokenEstimator, TextCounts, Tier, count_text
@@ -27,6 +27,7 @@ def test_byte_classes() -> None:
     assert counts == TextCounts(letters=5, digits=2, other=3, non_ascii=2, messages=2, tools=1)
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=200), max_size=8))
 def test_every_byte_is_counted_once(pieces: list[bytes]) -> None:
     counts = count_text(pieces)
@@ -142,6 +143,7 @@ def test_an_exact_start_leaves_only_the_addition_uncertain() -> None:
     assert estimate.tier == Tier.ANCHORED
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(COUNTS, st.integers(-5, 10**7)), max_size=30), COUNTS)
 def test_no_lesson_breaks_it(lessons: list[tuple[TextCounts, int]], asked: TextCounts) -> None:
     estimator = PromptTokenEstimator()

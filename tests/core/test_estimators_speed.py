@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config import catalog
@@ -122,6 +122,7 @@ STEPS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(STEPS, st.integers(1, 256), st.integers(0, 10**6))
 def test_more_work_never_takes_less_time(speed: DecodeSpeed, batch: int, kv: int) -> None:
     assert speed.step_seconds(batch + 1, kv) >= speed.step_seconds(batch, kv) * (1 - 1e-9)
@@ -129,6 +130,7 @@ def test_more_work_never_takes_less_time(speed: DecodeSpeed, batch: int, kv: int
     assert speed.step_seconds(0, 0) == 0.0
 
 
+@settings(deadline=None)
 @given(STEPS, st.integers(1, 256))
 def test_a_batch_is_never_slower_than_one_by_one(speed: DecodeSpeed, batch: int) -> None:
     assert speed.step_seconds(batch, 0) <= batch * speed.step_seconds(1, 0) * (1 + 1e-9)
@@ -201,6 +203,7 @@ def test_an_alarm_learns_faster() -> None:
     assert alarmed.factor(0.0) > 2.4 > calm.factor(0.0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1.0, 1e9), st.floats(-1.0, 1e9), st.floats(0, 1e7)), max_size=40))
 def test_factor_is_bounded(lessons: list[tuple[float, float, float]]) -> None:
     factor = LearnedFactor()

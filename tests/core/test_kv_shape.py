@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.kv.dtype import KvDtype
@@ -36,12 +36,14 @@ def test_fractions_of_bytes_round_up() -> None:
     assert KvShape(bytes_per_token=3850.25).bytes(3) == 11_551
 
 
+@settings(deadline=None)
 @given(SHAPES, TOKENS, TOKENS)
 def test_longer_is_never_smaller(shape: KvShape, one: int, other: int) -> None:
     short, long = sorted((one, other))
     assert shape.bytes(short) <= shape.bytes(long)
 
 
+@settings(deadline=None)
 @given(SHAPES, SHAPES, TOKENS)
 def test_sum_never_underestimates(one: KvShape, other: KvShape, tokens: int) -> None:
     assert (one + other).bytes(tokens) >= (one.bytes(tokens) + other.bytes(tokens)) * (1 - 1e-9) - 2
@@ -52,6 +54,7 @@ def test_sum_of_unlike_windows_is_exact_when_both_are_full() -> None:
     assert both.bytes(10_000) == 10 * 100 + 30 * 500
 
 
+@settings(deadline=None)
 @given(SHAPES.filter(lambda s: s.bytes_per_token > 1), st.integers(0, 10**12))
 def test_tokens_in_is_the_inverse(shape: KvShape, budget: int) -> None:
     fitting = shape.tokens_in(budget)

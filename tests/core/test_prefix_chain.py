@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.prefix.anchors import Anchor, AnchorStore
@@ -44,6 +44,7 @@ def test_empty_prompt() -> None:
     assert (chain.hashes, chain.ends, chain.total) == ((), (), 0)
 
 
+@settings(deadline=None)
 @given(TEXT, st.lists(st.integers(0, 40_000), max_size=5))
 def test_cutting_into_pieces_changes_nothing(whole: bytes, cuts: list[int]) -> None:
     edges = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
@@ -51,6 +52,7 @@ def test_cutting_into_pieces_changes_nothing(whole: bytes, cuts: list[int]) -> N
     assert fingerprint(pieces, (), b"s") == fingerprint([whole], (), b"s")
 
 
+@settings(deadline=None)
 @given(TEXT, TEXT)
 def test_an_extended_conversation_shares_all_full_blocks(start: bytes, more: bytes) -> None:
     before, after = fingerprint([start]), fingerprint([start, more])
@@ -58,6 +60,7 @@ def test_an_extended_conversation_shares_all_full_blocks(start: bytes, more: byt
     assert before.common_blocks(after) == len(before.hashes)
 
 
+@settings(deadline=None)
 @given(st.integers(600, 40_000), st.data())
 def test_common_bytes_never_exceed_the_true_prefix(size: int, data: st.DataObject) -> None:
     one = text(size, 0)
@@ -90,6 +93,7 @@ def test_anchors_stand_at_the_last_eight_messages() -> None:
     assert [end for _, end in chain.anchors] == ends[-8:]
 
 
+@settings(deadline=None)
 @given(TEXT.filter(bool), TEXT)
 def test_the_anchor_of_a_turn_is_found_in_the_next(start: bytes, more: bytes) -> None:
     store = AnchorStore()

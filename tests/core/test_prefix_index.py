@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.prefix.chain import Chain, fingerprint
@@ -141,6 +141,7 @@ def test_version_follows_contents() -> None:
 PARTS = st.lists(st.integers(0, 2), min_size=1, max_size=4).map(tuple)
 
 
+@settings(deadline=None)
 @given(st.lists(PARTS, max_size=12), PARTS, st.sampled_from([None, 3]))
 def test_depth_is_never_over_the_true_common_prefix(
     history: list[tuple[int, ...]], asked: tuple[int, ...], sequences: int | None
@@ -157,6 +158,7 @@ def test_depth_is_never_over_the_true_common_prefix(
     assert (match.segments[-1].end if match.segments else 0) == match.bytes
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(PARTS, st.sampled_from(["begin", "confirm", "end", "advance"])), max_size=40),
     st.sampled_from([None, 2]),

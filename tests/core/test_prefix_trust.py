@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.prefix.reuse import EDGES, FORGOTTEN, Match, Segment, bin_of
@@ -100,6 +100,7 @@ def test_forgetting_goes_back_to_the_prior() -> None:
     assert trust.probability("b", 0) == 0.9
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(1, 10_000), st.integers(0, 7), st.integers(0, 5000), st.integers(1, 2096)), max_size=60
