@@ -24,13 +24,14 @@ class ClientDownstream:
     """One answer on one client connection. Implements `gateway.relay.downstream.Downstream`.
 
     The head leaves with the first body bytes, or at the end of this turn of the loop if there are none by then. Without
-    a length an HTTP/1.1 body is chunked and an HTTP/1.0 body ends with the connection. `extra` fields are added to
+    a length an HTTP/1.1 body is chunked and an HTTP/1.0 body ends with the connection. `fields` are added to
     every head. `reusable` is asked when the head is written: False ends the connection with this answer (an unread body
     is in the way).
     """
 
     __slots__ = (
         "_chunked",
+        "_fields",
         "_head",
         "_head_only",
         "_http11",
@@ -57,7 +58,7 @@ class ClientDownstream:
         head_only: bool = False,
         http11: bool = True,
         keep_alive: bool = True,
-        extra: tuple[tuple[str, str], ...] = (),
+        fields: tuple[tuple[str, str], ...] = (),
         reusable: Callable[[], bool] | None = None,
     ) -> None:
         self._protocol = protocol
@@ -70,7 +71,9 @@ class ClientDownstream:
         self._length: int | None = None
         self._reusable = reusable
         self.keep_alive = keep_alive
-        self.extra = extra
+        self._fields = fields
+        self.extra: tuple[tuple[str, str], ...] = ()
+        """Further fields for the head, whoever begins the answer; one that the answer brings itself is left out."""
         self.on_drain: Callable[[], None] | None = None
         self.status: int = 0
         """What the client was told; 0 before that."""
@@ -107,7 +110,10 @@ class ClientDownstream:
             self.keep_alive = False
         if self._reusable is not None and not self._reusable():
             self.keep_alive = False
-        fields = (*headers, *self.extra)
+        fields = [*headers, *self._fields]
+        if self.extra:
+            brought = {name.lower() for name, _ in fields}
+            fields.extend(field for field in self.extra if field[0].lower() not in brought)
         self.event_stream = any(k.lower() == "content-type" and v.startswith("text/event-stream") for k, v in fields)
         self._length = None if self._head_only else length
         self._head = response_head(

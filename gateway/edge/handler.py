@@ -84,7 +84,7 @@ class Handler:
             head_only=request.method == "HEAD",
             http11=request.version >= HttpVersion11,
             keep_alive=request.keep_alive and not protocol.server.draining,
-            extra=self.cors.fields(request.headers) if self.cors.on else (),
+            fields=self.cors.fields(request.headers) if self.cors.on else (),
             reusable=None if request.content.is_eof() else partial(leaves_reusable, request),
         )
         protocol.down = down

@@ -133,6 +133,10 @@ class Log:
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until everything so far is written; False after `timeout` seconds."""
+        return self._writer.flush(timeout)
+
     def emit(self, fields: _Fields) -> None:
         """Queue one line of these fields (`at` in seconds since the epoch)."""
         self._writer.put(fields)

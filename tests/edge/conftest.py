@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
+import uvloop
 from aiohttp import web
 
 from gateway.edge.auth import Key, Keyring
@@ -21,6 +22,15 @@ from gateway.errors import UnknownModel
 from gateway.telemetry.log import AccessLog, Log
 from gateway.wire.inbound import Client, Inbound
 from tests.edge.wire_client import WireClient
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+# Transports differ in when they pause, resume and close; what goes straight to them is tested on both.
+ON_BOTH = ("test_streams.py", "test_bad_input.py")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return LOOPS if item.path.name in ON_BOTH else {"asyncio": LOOPS["asyncio"]}
+
 
 SECRET = "sk-test-RIGHTKEY-0001"
 
@@ -99,7 +109,7 @@ class Door:
         return client
 
     def access(self) -> list[dict[str, object]]:
-        assert self.log._writer.flush()
+        assert self.log.flush()
         lines = [json.loads(line) for line in self.lines.data.splitlines()]
         return [line for line in lines if line.get("event") == "request"]
 

@@ -5,9 +5,10 @@ import logging
 import pytest
 
 from gateway.edge.auth import LOCAL, Key, Keyring
+from gateway.edge.downstream import ClientDownstream
 from gateway.edge.origin import host_of, is_loopback
 from gateway.errors import Forbidden, Unauthorized
-from gateway.wire.inbound import Client
+from gateway.wire.inbound import Client, Inbound
 from tests.edge.conftest import SECRET, Opener
 
 WRONG = "sk-test-SECRET123"
@@ -114,6 +115,16 @@ async def test_preflight_comes_before_the_key_and_errors_are_readable(open_door:
     reply = await client.request("POST", CHAT, b"{}", origin="https://chat.example")
     assert reply.status == 401
     assert reply.headers["access-control-allow-origin"] == "https://chat.example"
+
+    async def serve(inbound: Inbound, down: ClientDownstream) -> None:
+        down.extra = (("x-kvgate-backend", "rig"),)
+        await door.gateway.echo(inbound, down)
+
+    door.gateway.behave = serve
+    allowed = {"origin": "https://chat.example", "authorization": f"Bearer {SECRET}"}
+    reply = await client.request("POST", CHAT, b"{}", **allowed)
+    assert reply.headers["access-control-allow-origin"] == "https://chat.example"
+    assert reply.headers["x-kvgate-backend"] == "rig"
     reply = await client.request("OPTIONS", CHAT, origin="https://other.example")
     assert reply.status == 405
     assert "access-control-allow-origin" not in reply.headers

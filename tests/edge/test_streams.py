@@ -162,10 +162,26 @@ async def test_an_unforeseen_error_tells_the_client_nothing_and_the_log_where(do
     reply = await client.request("POST", CHAT, b'{"messages":"MARKER of a prompt"}', accept="text/html")
     assert (reply.status, reply.error["code"]) == (500, "internal_error")
     assert (await client.request("GET", "/v1/models")).status == 200
-    assert door.log._writer.flush()
+    assert door.log.flush()
     assert b"MARKER" not in reply.body + door.lines.data
     assert b"KeyError" in door.lines.data
     assert b"in serve" in door.lines.data
+
+
+async def test_extra_fields_come_with_whatever_begins_the_answer(door: Door) -> None:
+    async def serve(inbound: Inbound, down: ClientDownstream) -> None:
+        down.extra = (("x-kvgate-backend", "rig"), ("x-kvgate-decision", "d9"))
+        if inbound.body == b"fail":
+            raise Saturated("full", decision_id="d9")
+        down.start(200, EVENTS, 0)
+        down.end()
+
+    door.gateway.behave = serve
+    client = await door.connect()
+    for body in (b"fail", b"{}"):
+        reply = await client.request("POST", CHAT, body)
+        assert reply.headers["x-kvgate-backend"] == "rig"
+        assert reply.raw.lower().count(b"x-kvgate-decision:") == 1
 
 
 async def test_header_values_cant_break_out(door: Door) -> None:
