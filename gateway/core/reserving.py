@@ -71,9 +71,10 @@ def footprint_within(
 ) -> Footprint:
     """`footprint_of` with the estimate and the window looked up before."""
     prompt, high, n, block = estimate.prompt, estimate.prompt_high, request.n, view.block
-    limit, send = _budget(request, offer, route, estimate, window)
+    limit, send, wanted = _budget(request, offer, route, estimate, window)
     output = estimate.output_high if estimate.output_high < limit and plan.reserve != "worst_case" else limit
-    mean = min(limit, estimate.output)
+    # Not cut by the window: a backend that would cut the answer short is not faster for it.
+    mean = estimate.output if wanted is None else min(estimate.output, wanted)
     shares = view.backend.shares_prefix
 
     hit = request.hits.get(view.backend.name)
@@ -102,8 +103,10 @@ def footprint_within(
     )  # fmt: skip
 
 
-def _budget(request: Request, offer: Offer, route: Route, estimate: Estimate, window: int) -> tuple[int, int | None]:
-    """Output tokens that one choice may reach, and the `max_tokens` to send (None: as the client sent it).
+def _budget(
+    request: Request, offer: Offer, route: Route, estimate: Estimate, window: int
+) -> tuple[int, int | None, int | None]:
+    """Output tokens that one choice may reach, the `max_tokens` to send (None: as the client sent it), what was wanted.
 
     Measured from the high side of the prompt, since engines refuse a sum that is one token over the window.
     """
@@ -116,7 +119,6 @@ def _budget(request: Request, offer: Offer, route: Route, estimate: Estimate, wi
     if room < FLOOR_OUTPUT:
         room = max(room, floor_output(request, estimate))
     if wanted is None:
-        return room, None if window == offer.window else room
-    if wanted > room and (asked is None or route.fit != "refuse"):
-        wanted = room
-    return wanted, None if wanted == asked else wanted
+        return room, None if window == offer.window else room, None
+    limit = room if wanted > room and (asked is None or route.fit != "refuse") else wanted
+    return limit, None if limit == asked else limit, wanted

@@ -1,4 +1,4 @@
-"""The price of a prompt that may turn out longer than the window."""
+"""The price of a window that may turn out too small, for the prompt or for the whole answer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ __all__ = ["OverflowRisk"]
 
 @dataclass(frozen=True, slots=True)
 class OverflowRisk:
-    """Prefers a backend where even the high side of the estimate fits.
+    """Prefers a backend where even the high side of the prompt fits, and the expected answer beside it.
 
-    Costs the share of the uncertainty band that lies over the window times `attempt`, the seconds that a refused
-    attempt takes from a client (round trip, error, next try).
+    Costs the share of the uncertainty band that lies over the window, plus the share of the answer that would be cut
+    off, times `attempt`: the seconds that a refused attempt takes from a client (round trip, error, next try).
     """
 
     attempt: float = 2.0
     name: ClassVar[str] = "overflow_risk"
 
     def seconds(self, weighing: Weighing) -> float:
-        """0 when the high side fits."""
-        estimate = weighing.estimate
-        over = estimate.prompt_high + weighing.floor - weighing.window
-        if over <= 0:
+        """0 when all of it fits."""
+        estimate, window, answer = weighing.estimate, weighing.window, weighing.footprint.output_mean
+        if estimate.prompt_high + answer <= window:
             return 0.0
-        band = estimate.prompt_high - weighing.low
-        return self.attempt * (min(1.0, over / band) if band > 0 else 1.0)
+        risk = 0.0
+        over = estimate.prompt_high + weighing.floor - window
+        if over > 0:
+            band = estimate.prompt_high - weighing.low
+            risk = min(1.0, over / band) if band > 0 else 1.0
+        room = max(window - estimate.prompt, 0)
+        if room < answer:
+            risk += 1.0 - room / answer
+        return self.attempt * risk
