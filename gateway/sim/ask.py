@@ -92,11 +92,21 @@ def read_completion(body: bytes, model: str, max_model_len: int, answer_tokens: 
     except msgspec.MsgspecError as error:
         raise from_decoding(error, body) from None
     _check(decoded, model, max_model_len)
-    prompt = decoded.prompt
-    several = isinstance(prompt, list) and bool(prompt) and not isinstance(prompt[0], int)
-    prompts = [render_prompt(each) for each in (prompt if several else [prompt])]
+    prompts = [render_prompt(each) for each in _prompts(decoded.prompt)]
     wanted = DEFAULT_COMPLETION_TOKENS if decoded.max_tokens is None else decoded.max_tokens
     return _ask(False, prompts, decoded, wanted, max_model_len, answer_tokens)
+
+
+def _prompts(prompt: str | list[Any]) -> list[str | list[int]]:
+    if isinstance(prompt, str) or _are_ids(prompt):
+        return [prompt]
+    if not all(isinstance(each, str) or _are_ids(each) for each in prompt):
+        raise ApiError(400, "prompt must be text, token ids, or a list of either", "BadRequestError", "prompt")
+    return prompt
+
+
+def _are_ids(prompt: object) -> bool:
+    return isinstance(prompt, list) and all(type(each) is int for each in prompt)
 
 
 def _check(body: _Body, model: str, max_model_len: int) -> None:

@@ -100,6 +100,24 @@ async def test_prompt_and_answer_together_may_be_too_long(tiny: EmulatedEngine, 
     assert (error["type"], error["param"]) == ("BadRequestError", "input_tokens")
 
 
+@pytest.mark.parametrize("prompt", [7, None, [], "", [[]], ["text", 5], [1, "text"], [[1], "text", None], [True]])
+async def test_a_prompt_of_no_use_is_a_400(prompt: object, tiny: EmulatedEngine, client: aiohttp.ClientSession) -> None:
+    async with client.post(tiny.url + "/v1/completions", json={"prompt": prompt}) as response:
+        error = (await response.json())["error"]
+    assert response.status == error["code"] == 400
+    assert error["param"] in ("prompt", "body.prompt")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tokens"), [("text", 1), (["some", "texts"], 3), ([5, 6, 7], 3), ([[5], [6, 7]], 3)]
+)
+async def test_prompts_come_as_text_or_ids_one_or_several(
+    prompt: object, tokens: int, tiny: EmulatedEngine, client: aiohttp.ClientSession
+) -> None:
+    async with client.post(tiny.url + "/v1/completions", json={"prompt": prompt, "max_tokens": 1}) as response:
+        assert (await response.json())["usage"]["prompt_tokens"] == tokens
+
+
 async def test_metrics_have_the_recorded_families_and_labels(
     tiny: EmulatedEngine, client: aiohttp.ClientSession
 ) -> None:

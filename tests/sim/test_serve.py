@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from dataclasses import replace
 
 import aiohttp
 import pytest
-from openai import AsyncOpenAI
 
 from gateway import clock
+from gateway.sim.engine_model import EngineModel
+from gateway.sim.events import Arrival
 from gateway.sim.profile import engine_profile
+from gateway.sim.sequence import SimRequest
 from gateway.sim.serve import EmulatedEngine, start_emulated
+from gateway.sim.text import SegmentText
+from gateway.sim.virtual import simulate
 from tests.sim.recordings import events_of
-from tests.sim.waiting import until
+from tests.sim.workload import RoundRobin, chat
 
 CHAT = "/v1/chat/completions"
-
-
-def chat(text: str, tokens: int, *, stream: bool = False) -> dict[str, object]:
-    messages = [{"role": "user", "content": text}]
-    return {"model": "tiny", "messages": messages, "max_tokens": tokens, "ignore_eos": True, "stream": stream}
 
 
 async def test_a_lone_stream_keeps_the_time_of_the_formulas(client: aiohttp.ClientSession) -> None:
@@ -110,25 +107,6 @@ async def test_headers_come_at_once_while_the_request_waits(client: aiohttp.Clie
             stream.close()
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_client_that_leaves_is_aborted(stream: bool, client: aiohttp.ClientSession) -> None:
-    async with start_emulated("rtx-pro-6000", model=None) as engine:
-        body = chat("a long story", 5000, stream=stream) | {"model": None}
-        request = asyncio.ensure_future(client.post(engine.url + CHAT, json=body))
-        await until(lambda: engine.stats.running == 1, 5.0)
-        if stream:
-            (await request).close()
-        else:
-            request.cancel()
-        # vLLM takes 40 ms; the bound leaves room for a busy machine.
-        await until(lambda: engine.stats.running == 0, 0.5)
-        assert engine.stats.counters.aborted == 1
-        assert engine.stats.kv_usage == 0
-        if not stream:
-            with pytest.raises(asyncio.CancelledError):
-                await request
-
-
 async def test_memory_pressure_preempts_once_as_the_real_engine_did(client: aiohttp.ClientSession) -> None:
     # Recorded: 100 blocks of 32 tokens, four requests of about 700 + 300 tokens, one preemption, all answered.
     profile = replace(engine_profile("rtx-pro-6000"), block_size=32, num_blocks=100, max_model_len=2048)
@@ -143,45 +121,6 @@ async def test_memory_pressure_preempts_once_as_the_real_engine_did(client: aioh
         assert engine.stats.kv_usage == 0
 
 
-async def test_300_streams_at_once(tiny: EmulatedEngine, client: aiohttp.ClientSession) -> None:
-    async def one(at: int) -> str:
-        async with client.post(tiny.url + CHAT, json=chat(f"stream {at}", 16, stream=True)) as response:
-            return await response.text()
-
-    texts = await asyncio.gather(*map(one, range(300)))
-    assert all(text.endswith("data: [DONE]\n\n") for text in texts)
-    assert {text.count('"content":"') for text in texts} == {17}
-    assert tiny.stats.counters.generated_tokens == 300 * 16
-    assert tiny.stats.running == tiny.stats.waiting == 0
-
-
-async def test_300_streams_through_the_openai_client(tiny: EmulatedEngine) -> None:
-    async with AsyncOpenAI(base_url=tiny.url + "/v1", api_key="none", max_retries=0) as sdk:
-        assert [model.id async for model in sdk.models.list()] == ["tiny"]
-
-        async def one(at: int) -> tuple[int, int, str | None]:
-            stream = await sdk.chat.completions.create(
-                model="tiny",
-                messages=[{"role": "user", "content": f"stream {at}"}],
-                max_tokens=8,
-                stream=True,
-                stream_options={"include_usage": True},
-            )
-            pieces, used, reason = 0, 0, None
-            async for chunk in stream:
-                for choice in chunk.choices:
-                    pieces += bool(choice.delta.content)
-                    reason = choice.finish_reason or reason
-                if chunk.usage is not None:
-                    used = chunk.usage.completion_tokens
-            return pieces, used, reason
-
-        assert set(await asyncio.gather(*map(one, range(300)))) == {(8, 8, "length")}
-        text = await sdk.completions.create(model="tiny", prompt="once", max_tokens=3)
-        assert text.usage is not None
-        assert text.usage.completion_tokens == 3
-
-
 async def test_the_natural_end_of_an_answer_is_a_stop(client: aiohttp.ClientSession) -> None:
     async with start_emulated("rtx-3090", speed=50, answer_tokens=7) as engine:
         body = {"messages": [{"role": "user", "content": "x"}]}
@@ -191,32 +130,26 @@ async def test_the_natural_end_of_an_answer_is_a_stop(client: aiohttp.ClientSess
     assert answer["usage"]["completion_tokens"] == 7
 
 
-async def test_http_1_0_clients_get_a_plain_stream(tiny: EmulatedEngine) -> None:
-    host, port = tiny.url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    body = b'{"prompt":"x","max_tokens":2,"stream":true}'
-    head = b"POST /v1/completions HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
-    writer.write(head + body)
-    answer = await reader.read()
-    writer.close()
-    await writer.wait_closed()
-    headers, _, text = answer.partition(b"\r\n\r\n")
-    assert b"chunked" not in headers
-    assert len(events_of(text.decode())) == 3
-
-
-async def test_the_command_serves_until_it_is_told_to_stop(client: aiohttp.ClientSession) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway.sim", "--profile", "rtx-3090", "--speed", "10", stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    url = (await asyncio.wait_for(process.stdout.readline(), 30)).decode().strip()
-    async with client.get(url + "/v1/models") as response:
-        assert (await response.json())["data"][0]["id"] == "Qwen3-30B-A3B"
-    process.send_signal(signal.SIGTERM)
-    assert await asyncio.wait_for(process.wait(), 10) == 0
-
-
 def test_a_speed_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="speed"):
         start_emulated("rtx-3090", speed=0)
+
+
+async def test_both_clocks_tell_the_same_time(client: aiohttp.ClientSession) -> None:
+    profile = replace(engine_profile("dgx-spark"), max_num_seqs=4)
+    prompts = [f"{at:03} " * 300 for at in range(10)]
+    work = [
+        SimRequest(str(at), SegmentText([(at, 308), (99 + at, 20)]), 308, 20, "length") for at in range(len(prompts))
+    ]
+    virtual = simulate([Arrival(0.0, each) for each in work], {"e": EngineModel(profile)}, RoundRobin())
+    async with start_emulated(profile, model="tiny", speed=4) as engine:
+
+        async def one(prompt: str) -> None:
+            async with client.post(engine.url + CHAT, json=chat(prompt, 20)) as response:
+                await response.read()
+
+        start = clock.monotonic()
+        await asyncio.gather(*map(one, prompts))
+        real = (clock.monotonic() - start) * 4
+        assert engine.stats.counters.generated_tokens == 200
+    assert real == pytest.approx(virtual.makespan_s, rel=0.2)

@@ -62,3 +62,9 @@ class RoundRobin:
 def arrivals(requests: Iterable[SimRequest], every_s: float = 0.0) -> list[Arrival]:
     """One request every `every_s` seconds."""
     return [Arrival(at * every_s, each) for at, each in enumerate(requests)]
+
+
+def chat(text: str, tokens: int, *, stream: bool = False) -> dict[str, object]:
+    """Body of a chat request for exactly `tokens` tokens of the model "tiny"."""
+    messages = [{"role": "user", "content": text}]
+    return {"model": "tiny", "messages": messages, "max_tokens": tokens, "ignore_eos": True, "stream": stream}
