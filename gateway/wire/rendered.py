@@ -42,24 +42,30 @@ def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
     ends: list[int] = []
     for message in messages:
         first = len(pieces)
-        pieces.append(message.role.encode() + b"\n")
-        if message.name is not NOTHING:
-            pieces.append(_loose(message.name) + b"\n")
-        content = message.content
-        if isinstance(content, str):
-            pieces.append(content.encode())
-        elif content is not None:
-            pieces.extend(part.encode() if isinstance(part, str) else _part(part) for part in content)
-        if message.tool_calls is not NOTHING:
-            pieces.extend(_calls(message.tool_calls))
-        if message.function_call is not NOTHING:
-            pieces.append(bytes(message.function_call))
-        thoughts = (message.reasoning_content, message.reasoning)
-        pieces.extend(_loose(thought) for thought in thoughts if thought is not NOTHING)
-        pieces.append(b"\n")
+        _render(message, pieces)
         total += sum(map(len, pieces[first:]))
         ends.append(total)
     return Rendered(pieces, ends)
+
+
+def _render(message: Message, pieces: list[bytes]) -> None:
+    content = message.content
+    pieces.append(message.role.encode() + b"\n")
+    if message.name is not NOTHING:
+        pieces.append(_loose(message.name) + b"\n")
+    if isinstance(content, str):
+        pieces.append(content.encode())
+    elif content is not None:
+        pieces.extend(part.encode() if isinstance(part, str) else _part(part) for part in content)
+    if message.tool_calls is not NOTHING:
+        pieces.extend(_calls(message.tool_calls))
+    if message.function_call is not NOTHING:
+        pieces.append(bytes(message.function_call))
+    if message.reasoning_content is not NOTHING:
+        pieces.append(_loose(message.reasoning_content))
+    if message.reasoning is not NOTHING:
+        pieces.append(_loose(message.reasoning))
+    pieces.append(b"\n")
 
 
 def render_prompts(prompts: list[bytes]) -> Rendered:

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.errors import MalformedRequest
+from gateway.wire.splice import members, splice, splice_path
+from tests.wire.json_text import Text, objects, values
+
+KEYS = ("model", "stream", 'a"b', "é", "messages", "", "absent", "other")
+few = settings(max_examples=50, deadline=None)
+edits = st.dictionaries(st.sampled_from(KEYS), st.one_of(st.none(), values), max_size=4)
+
+
+def loaded(body: bytes) -> list[tuple[str, object]]:
+    return json.loads(body, object_pairs_hook=list, parse_float=str, parse_int=str)
+
+
+def winning(body: bytes) -> dict[str, object]:
+    return dict(json.loads(body, object_pairs_hook=lambda pairs: _Pairs(pairs), parse_float=str, parse_int=str))
+
+
+class _Pairs(list):
+    """Members of an object at any depth, comparable with order and duplicates."""
+
+
+@few
+@given(objects(), edits)
+def test_the_result_means_the_same_but_for_the_edits(text: Text, edits: dict[str, bytes | None]) -> None:
+    body = text.body
+    result = splice(body, edits)
+    expected = winning(body)
+    for key, value in edits.items():
+        if value is None:
+            expected.pop(key, None)
+        else:
+            expected[key] = winning(b'{"x":' + value + b"}")["x"]
+    assert winning(result) == expected
+
+
+@few
+@given(objects(), edits)
+def test_an_edited_key_is_there_once_at_most(text: Text, edits: dict[str, bytes | None]) -> None:
+    keys = [key for key, _ in loaded(splice(text.body, edits))]
+    for key, value in edits.items():
+        assert keys.count(key) == (value is not None)
+
+
+@few
+@given(objects(unique=True), values)
+def test_setting_what_is_there_changes_its_value_only(text: Text, value: bytes) -> None:
+    new = [value if key == "model" else old for key, (_, _, _, old, _) in zip(text.keys, text.members, strict=True)]
+    if "model" in text.keys:
+        assert splice(text.body, {"model": value}) == text.with_values(new)
+
+
+@few
+@given(objects(), edits)
+def test_members_that_are_not_named_keep_every_byte_and_their_order(text: Text, edits: dict[str, bytes | None]) -> None:
+    result = splice(text.body, edits)
+    at = 0
+    for key, (_, raw_key, colon, value, _) in zip(text.keys, text.members, strict=True):
+        if key not in edits:
+            at = result.index(raw_key + colon + value, at) + len(raw_key + colon + value)
+    assert result.startswith(text.before)
+    assert result.endswith(text.after)
+
+
+@few
+@given(objects())
+def test_no_edit_no_change(text: Text) -> None:
+    body = text.body
+    assert splice(body, {}) == body
+    assert splice(body, {"absent": None}) == body
+
+
+@few
+@given(objects())
+def test_members_lie_where_they_are(text: Text) -> None:
+    body = text.body
+    found = members(body)
+    assert [member.key for member in found] == text.keys
+    for member, (_, raw_key, colon, value, _) in zip(found, text.members, strict=True):
+        assert body[member.key_start : member.value_start] == raw_key + colon
+        assert body[member.value_start : member.value_end] == value
+
+
+@few
+@given(objects(), st.one_of(st.none(), values))
+def test_a_nested_member_is_set_or_removed_alone(text: Text, value: bytes | None) -> None:
+    options = b'{ "x" : 1.0 }'
+    body = splice(text.body, {"stream_options": options})
+    result = splice_path(body, ("stream_options", "include_usage"), value)
+    if value is None:
+        assert result == body
+    else:
+        assert result == body.replace(options, b'{ "x" : 1.0,"include_usage":' + value + b" }")
+        assert splice_path(result, ("stream_options", "include_usage"), None) == body
+
+
+def test_what_a_prefix_cache_and_a_schema_depend_on_survives() -> None:
+    body = (
+        '{ "model" : "alias",\n\t"response_format":{"schema":{"zebra":1.0,"apple":2,"mango":0.1000000000000000055}},'
+        '"seed":12345678901234567890123 ,"messages":[{"role":"user","content":"é \\u00e9 \\/ 你"}]}\n'
+    ).encode()
+    assert splice(body, {"model": b'"org/served"'}) == body.replace(b'"alias"', b'"org/served"')
+
+
+def test_missing_objects_on_the_way_are_made() -> None:
+    assert (
+        splice_path(b"{}", ("stream_options", "include_usage"), b"true") == b'{"stream_options":{"include_usage":true}}'
+    )
+    assert splice_path(b'{"a":null}', ("a", "b", "c"), b"1") == b'{"a":{"b":{"c":1}}}'
+    assert splice_path(b'{"a":1}', ("b", "c"), None) == b'{"a":1}'
+
+
+def test_something_else_on_the_way_is_refused_by_name() -> None:
+    with pytest.raises(MalformedRequest) as caught:
+        splice_path(b'{"stream_options":[1]}', ("stream_options", "include_usage"), b"true")
+    assert caught.value.param == "stream_options"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"1", b"{", b'{"a":1,}', b'{"a":1} {"b":2}', b'{"a":NaN}', b'{"a":"\xff"}'[:5]]
+)
+def test_what_is_no_object_is_refused(body: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        splice(body, {"model": b'"x"'})
