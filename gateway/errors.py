@@ -250,6 +250,7 @@ class ClientClosed(GatewayError):
     status = 499
     type = "client_closed"
     code = "client_closed"
+    default_reason = Reason.CLIENT_CLOSED
 
 
 class StoreError(GatewayError):

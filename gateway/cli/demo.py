@@ -223,7 +223,7 @@ async def _ready(tour: Tour, *, backends: int, log: Path) -> None:
     deadline = clock.monotonic() + 30
     while clock.monotonic() < deadline:
         try:
-            views = await tour.admin_json("/admin/backends")
+            views = (await tour.admin_json("/admin/backends"))["backends"]
             if sum(view["health"] == "up" for view in views) == backends:
                 return
         except (aiohttp.ClientError, ValueError):

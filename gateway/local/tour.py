@@ -246,6 +246,11 @@ async def engine_killed(tour: Tour) -> str:
     return f"'{victim}' was killed, '{survivor}' answered; '{victim}' was restarted and is back in use"
 
 
+async def _in_use(tour: Tour, name: str) -> bool:
+    views = (await tour.admin_json("/admin/backends"))["backends"]
+    return any(view["name"] == name and view["health"] in ("up", "trial") for view in views)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing to show: a title and what does it."""

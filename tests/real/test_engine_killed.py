@@ -65,10 +65,20 @@ async def _back_in_use(gateway: GatewayProcess, name: str, within: float) -> flo
     raise AssertionError(f"{name} is not back after {within} s")
 
 
+async def _someone_waits(gateway: GatewayProcess) -> dict[str, Any]:
+    """The queue, once somebody stands in it."""
+    deadline = clock.monotonic() + 5
+    while True:
+        queue: dict[str, Any] = await gateway.admin_json("/admin/queue")
+        if queue["waiting"] or clock.monotonic() > deadline:
+            return queue
+        await asyncio.sleep(0.01)
+
+
 @pytest.mark.timeout(180)
 async def test_kill_minus_nine(llama: Launch, tmp_path: Path) -> None:
-    east = await llama("tiny", context=16384, slots=3)
-    west = await llama("tiny", context=16384, slots=3)
+    east = await llama("tiny", context=49152, slots=3)
+    west = await llama("tiny", context=49152, slots=3)
     async with (
         serving(tmp_path, [backend("east", east.url), backend("west", west.url)]) as gateway,
         aiohttp.ClientSession() as http,
@@ -87,8 +97,7 @@ async def test_kill_minus_nine(llama: Launch, tmp_path: Path) -> None:
             tasks.append(asyncio.create_task(_stream(http, gateway.url, prompt, 20, seen)))
         for n, seen in enumerate(waiting):
             tasks.append(asyncio.create_task(_stream(http, gateway.url, f"Wait {n}.", 20, seen)))
-        await asyncio.sleep(0.25)
-        queue = await gateway.admin_json("/admin/queue")
+        queue = await _someone_waits(gateway)
         victim = streaming[0].backend
         server = {"east": east, "west": west}[victim]
         await server.kill()
