@@ -34,8 +34,10 @@ async def _ask(prober: Prober, endpoint: Endpoint, timeout: float) -> Facts | st
         answers = await prober.ask(Target(endpoint.name, endpoint.url, key), adapter.discovery, timeout)
     except ProbeFailed as error:
         return str(error)
-    refused = sorted({answer.status for answer in answers.values()} & {401, 403})
     facts = adapter.facts(answers)
-    if refused and not facts.models:
-        return f"answers {refused[0]}: " + ("its key is not accepted" if key else "it wants a `key`")
-    return facts
+    if facts.models or facts.loading:
+        return facts
+    statuses = sorted({answer.status for answer in answers.values()})
+    if {401, 403} & set(statuses):
+        return f"answers {statuses[0]}: " + ("its key is not accepted" if key else "it wants a `key`")
+    return f"answers, but lists no models (HTTP {', '.join(map(str, statuses))}): is it {endpoint.engine}?"

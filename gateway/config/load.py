@@ -101,6 +101,7 @@ def _validated(data: dict[str, Any], findings: Findings) -> tuple[Config | None,
     The second value names the sections where nothing was replaced: rules about the whole fleet judge only those.
     """
     stand_ins = _StandIns(data)
+    excused = findings.unresolved | findings.source.broken
     bad = {re.split(r"[.\[]", problem.path)[0] for problem in findings.problems}
     for _ in range(12):
         try:
@@ -108,7 +109,7 @@ def _validated(data: dict[str, Any], findings: Findings) -> tuple[Config | None,
         except ValidationError as error:
             for path, problem in problems_of(error, findings.source, data):
                 bad.add(str(path[0]) if path else "")
-                if problem and path not in findings.unresolved and not stand_ins.cover(path):
+                if problem and path not in excused and not stand_ins.cover(path):
                     findings.problems.append(problem)
                 stand_ins.replace(path)
         else:
@@ -136,7 +137,7 @@ class _StandIns:
             if not holds(holder, part):
                 return
             holder = holder[part]
-        last, serial = path[-1], len(self.tries)
+        last, serial = path[-1], "-".join(map(str, path))
         words = (f"unnamed-{serial}", f"http://unnamed-{serial}.invalid", "openai")
         tried = self.tries[path] = self.tries.get(path, 0) + 1
         if isinstance(holder, dict) and tried == 1 and last in holder:

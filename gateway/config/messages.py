@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from gateway.config.document import Config
 from gateway.config.problems import Path, Problem, nearest
+from gateway.config.schema import spelt
 from gateway.config.sizes import Unreadable
 from gateway.config.source import Source, holds
 
@@ -19,6 +20,9 @@ __all__ = ["SECRET_KEYS", "problems_of"]
 
 SECRET_KEYS = frozenset({"key"})
 """Keys whose values are never repeated in a message (`tls.key` is a path, and not repeated either)."""
+
+_SHOWN_OF_AUTH = frozenset({"class", "data", "running", "context"})
+"""Under `auth` a key may stand where it doesn't belong, so only these values are repeated."""
 
 _MISSING = "is missing"
 _MEANT = re.compile(r"did you mean (\S+)\?")
@@ -67,6 +71,8 @@ def _sentence(detail: ErrorDetails, path: Path, source: Source) -> tuple[str, st
         return _MISSING, _meaning(path)
     if value is None:
         return "is empty", "leave the key out to get its default"
+    if kind == "literal_error" and path == ("auth",):
+        return "is neither a mapping nor the word none", "write {keys: [...]}, or none"
     if kind == "literal_error":
         known = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
         close = nearest(value, known) if isinstance(value, str) else None
@@ -74,13 +80,14 @@ def _sentence(detail: ErrorDetails, path: Path, source: Source) -> tuple[str, st
         return f"{written}is not a choice here", f"did you mean {close}?" if close else f"{one_of} {', '.join(known)}"
     if kind in _BOUNDS:
         bound = next(v for k, v in context.items() if k in ("gt", "ge", "lt", "le"))
-        return f"{written}must be {_BOUNDS[kind]} {bound:g}", ""
+        unit = next((node["x-unit"] for node in _at(path) if "x-unit" in node), None)
+        return f"{written}must be {_BOUNDS[kind]} {spelt(bound, unit) if bound else 0}", ""
     if kind in ("tuple_type", "list_type"):
         return f"{written}must be a list", "begin each entry with `- `"
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return f"{written}must be a mapping, that is `key: value` pairs", ""
     if kind == "string_type":
-        return f"{written}must be text", "put it in quotes"
+        return f"{written}must be text", "" if isinstance(value, dict | list) else "put it in quotes"
     if kind == "string_pattern_mismatch":
         return f"{written}must be a name without spaces", ""
     if kind in ("string_too_short", "too_short"):
@@ -107,7 +114,9 @@ def _written(path: Path, source: Source) -> str:
     value = source.get(path)
     if value is None or isinstance(value, dict | list) or (path and path[-1] in SECRET_KEYS):
         return ""
-    text = " ".join(str(value).split())
+    if path and path[0] == "auth" and path[-1] not in _SHOWN_OF_AUTH:
+        return ""
+    text = re.sub(r"//[^/@]*@", "//***@", " ".join(str(value).split()))
     return f"`{text[:59]}…` " if len(text) > 60 else f"`{text}` "
 
 
@@ -118,10 +127,11 @@ def _unknown(path: Path, source: Source) -> tuple[str, str]:
     known = sorted(every - set(here if isinstance(here, dict) else ()))
     if close := nearest(word, known) or nearest(word, every):
         return "there is no such key here", f"did you mean {close}?" if close in known else f"{close} is there already"
-    elsewhere = sorted({where for where, name in _all_keys() if name == word})
-    if elsewhere:
-        return "there is no such key here", f"it belongs under {elsewhere[0] or 'the top of the file'}"
-    return "there is no such key here", f"known here: {', '.join(known)}" if known else ""
+    if len(path) == 1 and (elsewhere := [where for where, name in _all_keys() if name == word]):
+        return "there is no such key here", f"it belongs under {elsewhere[0]}"
+    if word in Config.model_fields:
+        return "there is no such key here", "it belongs at the top of the file"
+    return "there is no such key here", f"known here: {', '.join(known or sorted(every))}" if every else ""
 
 
 @cache
@@ -146,7 +156,12 @@ def _at(path: Path) -> list[Mapping[str, Any]]:
             if isinstance(part, int):
                 below = node.get("items")
             else:
-                below = node.get("properties", {}).get(part) or node.get("additionalProperties")
+                named = node.get("properties", {}).get(part)
+                below = (
+                    named
+                    or node.get("additionalProperties")
+                    or next(iter(node.get("patternProperties", {}).values()), None)
+                )
             if isinstance(below, Mapping):
                 inner += _branches(below)
         nodes = inner
@@ -167,7 +182,7 @@ def _meaning(path: Path) -> str:
 @cache
 def _all_keys() -> tuple[tuple[str, str], ...]:
     """(where, key) of every key two levels deep, to point a misplaced one to its section."""
-    found = [("", key) for key in _schema()["properties"]]
+    found: list[tuple[str, str]] = []
     for section in _schema()["properties"]:
         for node in _at((section,)):
             found += [(f"{section}:", key) for key in node.get("properties", {})]

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from gateway.config.auth import Auth
 from gateway.config.backends import BackendSpec, LabelName
-from gateway.config.sizes import Duration, Number, Share, Tokens, Whole, parse_tokens
+from gateway.config.sizes import Duration, Number, Share, Tokens, Unreadable, Whole, parse_tokens
 from gateway.config.spec import Name, Spec, some
 
 __all__ = [
@@ -28,7 +28,11 @@ __all__ = [
 
 
 def _cap(value: Any) -> Any:
-    return value if value in ("shortest", "longest") else parse_tokens(value)
+    if value in ("shortest", "longest"):
+        return value
+    if not (tokens := parse_tokens(value)):
+        raise Unreadable("must be over 0", "")
+    return tokens
 
 
 Cap = Annotated[

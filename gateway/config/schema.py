@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.config.document import Config
 
-__all__ = ["json_schema", "schema_text"]
+__all__ = ["json_schema", "schema_text", "spelt"]
 
 
 def json_schema() -> dict[str, Any]:
@@ -37,14 +37,14 @@ def _tidy(node: Any) -> Any:
         done["anyOf"] = branches
     unit = done.pop("x-unit", None)
     if "default" in done:
-        default = written(done.pop("default"), unit)
+        default = spelt(done.pop("default"), unit)
         if default is not None:
             done["default"] = default
     return done
 
 
-def written(value: Any, unit: str | None) -> Any:
-    """A default as it would stand in the file; None for those that say nothing (empty lists, mappings)."""
+def spelt(value: Any, unit: str | None) -> Any:
+    """A value as it would stand in the file; None for those that say nothing (empty lists, mappings)."""
     if unit == "pool":
         return "auto"
     if value is None or isinstance(value, dict | list):

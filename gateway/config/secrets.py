@@ -109,7 +109,7 @@ def _value(reference: str, env: Mapping[str, str], base: Path) -> str:
         with (base / path).open(encoding="utf-8") as file:
             found = file.read(_FILE_LIMIT).strip()
     except (OSError, ValueError) as error:
-        what = getattr(error, "strerror", None) or "not readable as text"
+        what = (getattr(error, "strerror", None) or "not readable as text").lower()
         raise LookupError(f"needs the file {path}: {what}") from None
     if not found:
         raise LookupError(f"needs the file {path}, which is empty")

@@ -83,13 +83,11 @@ def _parse(value: object, units: Mapping[str, float], what: str, hint: str) -> f
         raise Unreadable(f"is not {what}", hint)
     number, unit = parts
     if number < 0:
-        raise Unreadable(f"is negative, and {what} can't be", hint)
+        raise Unreadable("must not be negative", hint)
     if unit not in units:
         if not unit and number == 0:
             return 0.0
-        raise Unreadable(
-            f"has no unit; it must be {what}" if not unit else f"has a unit that is not one of {what}", hint
-        )
+        raise Unreadable(f"is not {what}" if unit else f"has no unit; it must be {what}", hint)
     return number * units[unit]
 
 

@@ -34,6 +34,8 @@ class Source:
     marks: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """Line and column, from 1, of each key or list item."""
     problems: list[Problem] = field(default_factory=list)
+    broken: set[Path] = field(default_factory=set)
+    """Paths that already have a problem."""
 
     def at(self, path: Path) -> tuple[int, int]:
         """Line and column of a path, or of the nearest thing above it that stands in the file."""
@@ -184,6 +186,7 @@ class _Builder:
 
     def _say(self, node: Node, path: Path, message: str, hint: str = "") -> None:
         line, column = _place(node)
+        self.source.broken.add(path)
         self.source.problems.append(Problem(self.source.file, line, column, path_text(path), message, hint))
 
 

@@ -27,6 +27,10 @@ def syntax_problem(error: MarkedYAMLError, text: str, file: str) -> Problem:
         return Problem(file, line, column, "", "has a `:` where no key can stand", hint)
     if "expected a single document" in str(error.context or "") + said:
         return Problem(file, line, column, "", "holds a second document", "remove the `---` between them")
+    opened = error.context_mark
+    if opened and opened.line + 1 < line and "flow" in str(error.context):
+        hint = f"is the bracket of line {opened.line + 1} closed?"
+        return Problem(file, line, column, "", f"is not readable as YAML: {_one_line(said)}", hint)
     hint = "a quote or bracket may be open, or a line indented differently from its neighbours"
     return Problem(file, line, column, "", f"is not readable as YAML: {_one_line(said)}", hint)
 

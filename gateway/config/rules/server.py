@@ -47,7 +47,7 @@ def _files(config: Config, findings: Findings) -> None:
     if config.server.tls is None:
         return
     for name, path in (("cert", config.server.tls.cert), ("key", config.server.tls.key)):
-        if not path.is_file():
+        if ("server", "tls", name) in findings.source.marks and not path.is_file():
             _absent(findings, ("server", "tls", name), "names a file that does not exist")
 
 
