@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from gateway import clock
 from gateway.core.admission import limits_of, refuse
@@ -17,6 +18,7 @@ from gateway.core.decision import Decision, Verdict
 from gateway.core.estimators.prompt_tokens import TextCounts
 from gateway.core.experience import Experience
 from gateway.core.failure import FailureKind
+from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
 from gateway.core.prefix.chain import Chain
@@ -29,11 +31,10 @@ from gateway.core.snapshot import Snapshot
 from gateway.core.waiting import Waiting
 from gateway.errors import GatewayError, Unavailable
 from gateway.fleet.roster import Roster
-from gateway.lease import Arrival, Ended, Lease, Observer
 from gateway.state.store import Refused, Store
 from gateway.wire.refusal import refusal
 
-__all__ = ["Dispatcher"]
+__all__ = ["Dispatcher", "Observer"]
 
 TICK = 0.1
 """Seconds between looks at the queue while somebody waits: deadlines, breakers and decays move without an event."""
@@ -41,6 +42,28 @@ ROUNDS = 3
 """How often one turn starts over when the store refuses what the snapshot allowed."""
 EXTENSION = 256
 """Tokens by which a reservation grows at once: a few ledger writes a request instead of one a chunk."""
+
+
+class Observer(Protocol):
+    """Who writes down what was decided; called on the loop, must not block."""
+
+    def pumped(self, seconds: float, decisions: int) -> None:
+        """One look at the queue took this long."""
+
+    def decided(self, request: Request, decision: Decision) -> None:
+        """A decision that ends the wait: admitted, shed or rejected."""
+
+
+@dataclass(slots=True, eq=False)
+class _Arrival:
+    """A request that waits for its lease."""
+
+    request: Request
+    chain: Chain
+    answer: asyncio.Future[Lease]
+    looked_at: tuple[int, int] = (-1, -1)
+    """Version of the prefix beliefs that its hits were taken from."""
+    grants: int = 0
 
 
 class Dispatcher:
@@ -70,8 +93,8 @@ class Dispatcher:
         self._now = now
         self._roll = roll
         self._waiting = Waiting(plan.queue, plan.classes)
-        self._arrivals: dict[str, Arrival] = {}
-        self._fresh: list[Arrival] = []
+        self._arrivals: dict[str, _Arrival] = {}
+        self._fresh: list[_Arrival] = []
         self._budget = RetryBudget(plan.retry)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -80,7 +103,7 @@ class Dispatcher:
 
     async def submit(self, request: Request, chain: Chain) -> Lease:
         """Wait for a lease. Raises what `refusal` makes of a no; cancelled, it leaves no trace."""
-        arrival = Arrival(request, chain, asyncio.get_running_loop().create_future())
+        arrival = _Arrival(request, chain, asyncio.get_running_loop().create_future())
         if self.closing:
             raise _closing()
         self._arrivals[request.id] = arrival
@@ -235,7 +258,7 @@ class Dispatcher:
             if not await self._carry_out(order, snapshot):
                 return
 
-    async def _at_the_door(self, arrival: Arrival) -> None:
+    async def _at_the_door(self, arrival: _Arrival) -> None:
         """The queue has no place: admitted at once, if nobody waits before it, or turned away."""
         snapshot = self.snapshot()
         if not self._waiting.length(arrival.request.model):
@@ -261,7 +284,7 @@ class Dispatcher:
                 self._decline(arrival, decision)
         return anew
 
-    async def _admit(self, arrival: Arrival, decision: Decision, snapshot: Snapshot) -> bool:
+    async def _admit(self, arrival: _Arrival, decision: Decision, snapshot: Snapshot) -> bool:
         """Reserve what was decided, and grant the lease; True when the store has no room for it any more."""
         view = snapshot.view(decision.backend or "")
         offer = view.offer(decision.model or "") if view is not None else None
@@ -288,16 +311,16 @@ class Dispatcher:
             arrival.answer.set_result(lease)
         return False
 
-    def _decline(self, arrival: Arrival, decision: Decision) -> None:
+    def _decline(self, arrival: _Arrival, decision: Decision) -> None:
         self._observer.decided(arrival.request, decision)
         self._answer(arrival, refusal(arrival.request, decision, self.plan))
 
-    def _answer(self, arrival: Arrival, error: GatewayError) -> None:
+    def _answer(self, arrival: _Arrival, error: GatewayError) -> None:
         self._forget(arrival)
         if not arrival.answer.done():
             arrival.answer.set_exception(error)
 
-    def _forget(self, arrival: Arrival, *, dispatched: bool = False) -> None:
+    def _forget(self, arrival: _Arrival, *, dispatched: bool = False) -> None:
         self._arrivals.pop(arrival.request.id, None)
         self._waiting.remove(arrival.request.id, dispatched=dispatched)
 

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from gateway.core.failure import FailureKind
+from gateway.core.lease import Ended, Lease
 from gateway.core.quota import RunningByClient
 from gateway.core.request import Request
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
 from gateway.errors import GatewayError, OverQuota, UpstreamError
-from gateway.lease import Ended, Lease
 from gateway.relay.attempt import Errand, Outcome, Upstream, attempt, failure_of
 from gateway.relay.downstream import Downstream
 from gateway.relay.engine_refusal import engine_refusal

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gateway import clock
 from gateway.core.decision import Decision, Verdict
+from gateway.core.lease import Ended, Lease
 from gateway.core.request import Request
 from gateway.errors import GatewayError
-from gateway.lease import Ended, Lease
 from gateway.telemetry.journal import Journal
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.record import Settled

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from typing import Protocol
 
 from gateway.core.backend import Offer
 from gateway.core.decision import Decision
@@ -13,19 +11,7 @@ from gateway.core.failure import FailureKind
 from gateway.core.prefix.chain import Chain
 from gateway.core.request import Request
 
-__all__ = ["Arrival", "Ended", "Lease", "Observer"]
-
-
-@dataclass(slots=True, eq=False)
-class Arrival:
-    """A request that waits for its lease."""
-
-    request: Request
-    chain: Chain
-    answer: asyncio.Future[Lease]
-    looked_at: tuple[int, int] = (-1, -1)
-    """Version of the prefix beliefs that its hits were taken from."""
-    grants: int = 0
+__all__ = ["Ended", "Lease"]
 
 
 @dataclass(slots=True, eq=False)
@@ -88,13 +74,3 @@ class Ended:
             predicted_tpot=speed.step_seconds(1, resident),
             text_only=self.text_only,
         )
-
-
-class Observer(Protocol):
-    """Who writes down what was decided; called on the loop, must not block."""
-
-    def pumped(self, seconds: float, decisions: int) -> None:
-        """One look at the queue took this long."""
-
-    def decided(self, request: Request, decision: Decision) -> None:
-        """A decision that ends the wait: admitted, shed or rejected."""
