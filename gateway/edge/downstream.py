@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gateway.edge.head import Headers, bodyless, response_head
 
 if TYPE_CHECKING:
-    from gateway.edge.server import EdgeProtocol
+    from gateway.edge.connection import EdgeProtocol
 
 __all__ = ["ABORT_LINGER_S", "ClientDownstream"]
 

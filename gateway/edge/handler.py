@@ -14,9 +14,9 @@ from gateway import clock
 from gateway.core.reasons import Reason
 from gateway.edge.answers import cut_short
 from gateway.edge.body import discard, leaves_reusable
+from gateway.edge.connection import CLOSE, KEEP, EdgeProtocol
 from gateway.edge.cors import Cors
 from gateway.edge.downstream import ClientDownstream
-from gateway.edge.server import CLOSE, KEEP, EdgeProtocol
 from gateway.errors import BodyTimeout, ClientClosed, GatewayError, Unavailable
 from gateway.telemetry.log import AccessLog, log_failure
 from gateway.wire.inbound import AccessNote
@@ -118,7 +118,7 @@ class Handler:
             if down.cut:
                 note.outcome = note.outcome or "failed"
         except ClientClosed:
-            note.outcome = "client_closed"
+            note.outcome, note.reason = "client_closed", note.reason or str(Reason.CLIENT_CLOSED)
             down.abort()
         except GatewayError as err:
             note.outcome = note.outcome or ("failed" if err.status >= 500 and err.reason is None else "refused")
@@ -129,7 +129,7 @@ class Handler:
             cut_short(down, err)
         except asyncio.CancelledError:
             if not self._cutting or down.lost:
-                note.outcome = "client_closed"
+                note.outcome, note.reason = "client_closed", note.reason or str(Reason.CLIENT_CLOSED)
                 raise
             task.uncancel()
             note.outcome, note.reason = "failed", str(Reason.SHUTTING_DOWN)

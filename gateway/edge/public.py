@@ -10,13 +10,13 @@ from aiohttp import web
 from gateway.edge.answers import answer_error, answer_json
 from gateway.edge.auth import Keyring
 from gateway.edge.body import BodyBudget, check_declared, read_body
+from gateway.edge.connection import HeadersTooLarge
 from gateway.edge.cors import Cors
 from gateway.edge.downstream import ClientDownstream
 from gateway.edge.handler import Exchange
 from gateway.edge.limits import EdgeLimits
 from gateway.edge.origin import page_is_foreign
 from gateway.edge.routes import Route, match
-from gateway.edge.server import HeadersTooLarge
 from gateway.errors import Forbidden, MethodNotAllowed
 from gateway.wire.inbound import Client, Inbound
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, Full, Queue
 from typing import Generic, Protocol, TypeVar
 
 __all__ = ["LineSink", "LineWriter", "StreamSink"]
@@ -12,6 +13,7 @@ __all__ = ["LineSink", "LineWriter", "StreamSink"]
 T = TypeVar("T")
 
 _BATCH = 256
+_GATHER_S = 0.05
 
 
 class LineSink(Protocol):
@@ -48,8 +50,9 @@ class StreamSink:
 class LineWriter(Generic[T]):
     """A bounded queue of items and a thread that renders and writes them.
 
-    `render(item)` gives one line without its newline; it runs in the thread too, so rendering costs the caller nothing.
-    What does not fit the queue, or can't be rendered or written, is counted in `dropped` and gone.
+    `render(item)` gives one line without its newline; it runs in the thread, so it costs the caller nothing. The thread
+    gathers items for `_GATHER_S` before it wakes up, so a busy loop is not interrupted for each. What does not fit the
+    queue, or can't be rendered or written, is counted in `dropped` and gone.
     """
 
     def __init__(
@@ -57,63 +60,74 @@ class LineWriter(Generic[T]):
     ) -> None:
         self._sink = sink
         self._render = render
-        self._queue: Queue[T | None] = Queue(capacity)
+        self._capacity = capacity
+        self._queue: deque[T | threading.Event] = deque()
+        self._work = threading.Event()
+        self._hurry = threading.Event()
+        self._awake = False
         self._closing = False
         self.dropped = 0
         self._thread = threading.Thread(target=self._run, name=f"kvgate-{name}", daemon=True)
         self._thread.start()
+        atexit.register(self.close)
 
     def put(self, item: T) -> None:
         """Queue one item, never waiting."""
-        try:
-            self._queue.put_nowait(item)
-        except Full:
+        if self._closing or len(self._queue) >= self._capacity:
             self.dropped += 1
+            return
+        self._queue.append(item)
+        if not self._awake:
+            self._awake = True
+            self._work.set()
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Wait until everything queued so far is written; False when it took longer than `timeout` seconds."""
-        done = threading.Event()
-
-        def wait() -> None:
-            self._queue.join()
-            done.set()
-
-        threading.Thread(target=wait, daemon=True).start()
-        return done.wait(timeout)
+        written = threading.Event()
+        self._queue.append(written)
+        self._hurry.set()
+        self._work.set()
+        return written.wait(timeout) if not self._closing else not self._queue
 
     def close(self, timeout: float = 5.0) -> None:
         """Write what is queued, then stop; at most `timeout` seconds. Later items are dropped."""
         if self._closing:
             return
         self._closing = True
-        try:
-            self._queue.put(None, timeout=timeout)
-        except Full:
-            return
+        atexit.unregister(self.close)
+        self._hurry.set()
+        self._work.set()
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        running = True
-        while running:
-            items = [self._queue.get()]
-            while len(items) < _BATCH:
-                try:
-                    items.append(self._queue.get_nowait())
-                except Empty:
-                    break
-            running = None not in items
-            self._write([item for item in items if item is not None])
-            for _ in items:
-                self._queue.task_done()
+        while not self._closing:
+            self._work.wait()
+            self._work.clear()
+            self._hurry.wait(_GATHER_S)
+            self._hurry.clear()
+            self._awake = False
+            self._drain()
+        self._drain()
         self._sink.close()
 
-    def _write(self, items: list[T]) -> None:
-        lines = []
-        for item in items:
-            try:
-                lines.append(self._render(item) + b"\n")
-            except Exception:
-                self.dropped += 1
+    def _drain(self) -> None:
+        while self._queue:
+            lines: list[bytes] = []
+            waiting: list[threading.Event] = []
+            while self._queue and len(lines) < _BATCH:
+                item = self._queue.popleft()
+                if isinstance(item, threading.Event):
+                    waiting.append(item)
+                    continue
+                try:
+                    lines.append(self._render(item) + b"\n")
+                except Exception:
+                    self.dropped += 1
+            self._write(lines)
+            for event in waiting:
+                event.set()
+
+    def _write(self, lines: list[bytes]) -> None:
         if not lines:
             return
         try:

@@ -8,22 +8,32 @@ from collections.abc import Iterable
 __all__ = ["Redactor"]
 
 _MASK = "***"
-_PATTERNS = (
+_PREFIXES = ("sk", "pk", "rk", "hf", "gsk", "xai", "AIza")
+_HOLDERS = ("key", "authorization", "password", "secret", "access_token", "access-token", "accesstoken")
+
+# What must occur in the lower-case text for a pattern to match at all, the pattern, and what replaces a match. The
+# first is a few searches of memory; most lines hold none of it, and case-blind patterns are slow.
+_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     # Authorization values, whatever the scheme.
-    re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{4,}"),
+    (("bearer", "basic"), re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{4,}"), _MASK),
     # The usual shapes of API keys.
-    re.compile(r"\b(?:sk|pk|rk|hf|gsk|xai|AIza)[-_][A-Za-z0-9_-]{6,}"),
+    (
+        tuple(f"{prefix.lower()}{mark}" for prefix in _PREFIXES for mark in "-_"),
+        re.compile(rf"\b(?:{'|'.join(_PREFIXES)})[-_][A-Za-z0-9_-]{{6,}}"),
+        _MASK,
+    ),
     # key=value and "key": "value" for names that hold secrets.
-    re.compile(
-        r"""(?i)((?:api[_-]?key|x-api-key|authorization|password|secret|access[_-]?token|\bkey)["']?\s*[:=]\s*["']?)[^\s"'&,;}]+"""
+    (
+        _HOLDERS,
+        re.compile(
+            r"""(?i)((?:api[_-]?key|authorization|password|secret|access[_-]?token|\bkey)["']?\s*[:=]\s*["']?)[^\s"'&,;}]+"""
+        ),
+        rf"\1{_MASK}",
     ),
     # Credentials and queries in URLs.
-    re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://)[^\s/@\"']+@"),
-    re.compile(r"(?i)(\bhttps?://[^\s?#\"'<>]+)\?[^\s\"'<>]*"),
+    (("://",), re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://)[^\s/@\"']+@"), rf"\1{_MASK}@"),
+    (("://",), re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://[^\s?#\"'<>]+)\?[^\s\"'<>]*"), rf"\1?{_MASK}"),
 )
-_SUBSTITUTES = (_MASK, _MASK, rf"\1{_MASK}", rf"\1{_MASK}@", rf"\1?{_MASK}")
-# One scan that says whether any pattern can match at all; most lines hold none of these.
-_HINT = re.compile(r"(?i)bearer|basic|key|auth|passw|secret|token|://|\b(?:sk|pk|rk|hf|gsk|xai|AIza)[-_]")
 
 
 class Redactor:
@@ -51,8 +61,10 @@ class Redactor:
         for secret in self._secrets:
             if secret in text:
                 text = text.replace(secret, _MASK)
-        if _HINT.search(text) is None:
-            return text
-        for pattern, substitute in zip(_PATTERNS, _SUBSTITUTES, strict=True):
-            text = pattern.sub(substitute, text)
+        lower = text.lower()
+        for hints, pattern, substitute in _RULES:
+            for hint in hints:
+                if hint in lower:
+                    text = pattern.sub(substitute, text)
+                    break
         return text

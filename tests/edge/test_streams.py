@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.edge.connection import HIGH_WATER
 from gateway.edge.downstream import ClientDownstream
-from gateway.edge.server import HIGH_WATER
 from gateway.errors import ContextTooLong, Saturated, StreamBroken
 from gateway.wire.inbound import Inbound
 from tests.edge.conftest import Door
