@@ -28,6 +28,10 @@ PREFILL_SAMPLE = 256
 """Uncached tokens below which the time to the first token says more about overheads than about prefill."""
 
 
+PINNED_SHARE = 0.9
+"""Part of a hit that running requests must hold before its blocks are not charged again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """What one attempt measured, in tokens and seconds; None where the engine did not tell or it did not happen.
@@ -93,7 +97,7 @@ class Experience:
         for holder, match in self.prefixes.match(chain, holders).items():
             if match.bytes:
                 trust = self.trust.share(holder, match)
-                hits[holders[holder]] = Hit(match.share, trust, pinned=match.pinned >= match.bytes)
+                hits[holders[holder]] = Hit(match.share, trust, pinned=match.pinned >= PINNED_SHARE * match.bytes)
         return hits
 
     def sent(self, lease: str, view: BackendView, offer: Offer, chain: Chain, prompt: int) -> None:

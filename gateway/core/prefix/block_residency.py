@@ -60,12 +60,16 @@ class BlockResidency:
         pinned = self._running.depth(chain)
         pending = self._pending.depth(chain)
         depth = self._depth(chain, FORGOTTEN, pinned)
-        if not depth:
+        segments = self._segments(chain, depth, pinned) if depth else ()
+        boundary = self._boundary(chain, chain.ends[depth - 1] if depth else 0)
+        if boundary is not None:
+            segments = (*segments, boundary)
+        if not segments:
             return Match(chain.total, pending=chain.ends[pending - 1] if pending else 0)
         return Match(
             total=chain.total,
-            bytes=chain.ends[depth - 1],
-            segments=self._segments(chain, depth, pinned),
+            bytes=segments[-1].end,
+            segments=segments,
             pinned=chain.ends[pinned - 1] if pinned else 0,
             pending=chain.ends[max(pending, depth) - 1] if pending else 0,
         )
@@ -79,6 +83,8 @@ class BlockResidency:
         if len(self._young) + len(chain.hashes) > self._limit and self._young:
             self._turn()
         self._young.update(dict.fromkeys(chain.hashes, self._clock))
+        if chain.anchors:
+            self._young[chain.anchors[-1][0]] = self._clock
 
     def begin(self, chain: Chain, tokens: int) -> None:
         """Pin the prompt's blocks as being computed."""
@@ -151,6 +157,19 @@ class BlockResidency:
             segments.append(Segment(chain.ends[end - 1], bin_))
             done = end
         return tuple(segments)
+
+    def _boundary(self, chain: Chain, start: int) -> Segment | None:
+        """From the last held block to the end of an earlier prompt that this one goes on from: less than a block."""
+        oldest = self._clock - FORGOTTEN * self._capacity
+        for digest, end in reversed(chain.anchors):
+            if end <= start:
+                return None
+            touch = self._young.get(digest)
+            if touch is None:
+                touch = self._old.get(digest, _NEVER)
+            if touch > oldest:
+                return Segment(end, self._bin(digest))
+        return None
 
     def _bin(self, digest: int) -> int:
         touch = self._young.get(digest)

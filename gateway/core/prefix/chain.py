@@ -67,9 +67,24 @@ class Chain:
         return low
 
     def common_bytes(self, other: Chain) -> int:
-        """Bytes of the leading blocks that two chains share."""
+        """Bytes that two chains share for certain: whole blocks, or up to a message boundary that both remember."""
         shared = self.common_blocks(other)
-        return self.ends[shared - 1] if shared else 0
+        by_blocks = self.ends[shared - 1] if shared else 0
+        if not self.anchors or not other.anchors or min(self.anchors[-1][1], other.anchors[-1][1]) <= by_blocks:
+            return by_blocks
+        theirs = dict(other.anchors)
+        for digest, end in reversed(self.anchors):
+            if end <= by_blocks:
+                break
+            if theirs.get(digest) == end:
+                return end
+        return by_blocks
+
+    @property
+    def indexed(self) -> int:
+        """Bytes up to the last hash that this chain can be recognised by."""
+        by_blocks = self.ends[-1] if self.ends else 0
+        return max(by_blocks, self.anchors[-1][1]) if self.anchors else by_blocks
 
 
 def fingerprint(pieces: Sequence[bytes], message_ends: Sequence[int] = (), salt: bytes = b"") -> Chain:

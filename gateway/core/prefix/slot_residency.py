@@ -89,7 +89,7 @@ class SlotResidency:
 
     def _take(self, new: _Sequence) -> None:
         held = self._best(new.chain) or self._same(new.chain)
-        if held is not None and held.chain.common_bytes(new.chain) >= _CONTINUES * _indexed(held.chain):
+        if held is not None and held.chain.common_bytes(new.chain) >= _CONTINUES * held.chain.indexed:
             self._sequences.remove(held)
         self._sequences.append(new)
         self._evict()
@@ -98,7 +98,7 @@ class SlotResidency:
         best, most = None, 0
         for held in reversed(self._sequences):
             if not held.busy:
-                shared = chain.common_blocks(held.chain)
+                shared = chain.common_bytes(held.chain)
                 if shared > most:
                     best, most = held, shared
         return best
@@ -125,7 +125,3 @@ class SlotResidency:
             if not held.busy and held is not self._sequences[-1]:
                 self._sequences.remove(held)
                 tokens -= held.tokens
-
-
-def _indexed(chain: Chain) -> int:
-    return chain.ends[-1] if chain.ends else 0
