@@ -101,10 +101,11 @@ class LlamaCpp:
         return failure
 
     def streams_upstream(self, req: ChatRequest) -> bool:
-        """All but those whole answers that only the server itself can build: it streams no log probabilities with
-        tools, with stop strings it cuts as many of them as the stop string has tokens, and `verbose` adds the text a
-        second time. (One difference stays: a tool call cut by the token limit before its name is raw text in the
-        server's own answer, and absent from its stream.)
+        """Always, except for whole answers that only the server itself can build.
+
+        It streams no log probabilities with tools; with stop strings it cuts as many of them as the stop string has
+        tokens; `verbose` adds the text a second time. One difference stays: a tool call that the token limit cuts
+        before its name is raw text in the server's own answer and absent from its stream.
         """
         if req.stream:
             return True

@@ -14,6 +14,7 @@ from typing import NamedTuple
 __all__ = ["Sample", "samples"]
 
 _LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_LABELS = rb'(?:\{((?:[^"}\n]|"(?:[^"\\\n]|\\.)*")*+)\})?'
 _ESCAPE = re.compile(r"\\(.)")
 
 
@@ -31,7 +32,7 @@ def samples(page: bytes, names: Iterable[str]) -> dict[str, list[Sample]]:
     """
     found: dict[str, list[Sample]] = {}
     wanted = "|".join(re.escape(name) for name in names)
-    lines = re.compile(rb"^(" + wanted.encode() + rb")(?:\{(.*)\})?[ \t]+([^ \t\r\n]+)", re.MULTILINE)
+    lines = re.compile(rb"^(" + wanted.encode() + rb")" + _LABELS + rb"[ \t]+([^ \t\r\n]+)", re.MULTILINE)
     for line in lines.finditer(page):
         try:
             value = float(line[3])

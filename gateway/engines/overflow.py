@@ -20,7 +20,7 @@ class Overflow(NamedTuple):
     requested: int | None
 
 
-_LIMIT, _ASKED = r"(?P<limit>\d+)", r"(?P<asked>\d+)"
+_LIMIT, _ASKED, _MORE = r"(?P<limit>\d+)", r"(?P<asked>\d+)", r"(?P<more>\d+)"
 _WORDINGS = tuple(
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (
@@ -28,9 +28,10 @@ _WORDINGS = tuple(
         rf"request \({_ASKED} tokens\) exceeds the available context size \({_LIMIT} tokens\)",
         r"request exceeds the available context size",
         # vLLM, newest first
+        rf"maximum context length is {_LIMIT} tokens.*?for a total of (?:at least )?{_ASKED} tokens",
         rf"maximum context length is {_LIMIT} tokens.*?prompt contains (?:at least )?{_ASKED} ",
         rf"maximum context length is {_LIMIT} tokens.*?you requested {_ASKED} tokens",
-        rf"maximum context length is {_LIMIT} tokens and your request has {_ASKED} input tokens",
+        rf"too large: {_MORE}\..*?maximum context length is {_LIMIT} tokens and your request has {_ASKED} input tokens",
         rf"max_tokens={_ASKED} cannot be greater than max_model_len={_LIMIT}",
         rf"\(length {_ASKED}\) is longer than the maximum model length of {_LIMIT}",
         rf"you passed {_ASKED} input tokens.*?context length is only {_LIMIT} tokens",
@@ -54,8 +55,9 @@ def overflow(error: Mapping[str, Any]) -> Overflow | None:
     for wording in _WORDINGS:
         found = wording.search(message)
         if found is not None:
-            told = found.groupdict()
-            return Overflow(_number(told.get("limit")), _number(told.get("asked")))
+            told = {name: int(digits) for name, digits in found.groupdict().items()}
+            requested = told["asked"] + told.get("more", 0) if "asked" in told else None
+            return Overflow(told.get("limit"), requested)
     if error.get("code") == "context_length_exceeded" or error.get("type") == "exceed_context_size_error":
         return Overflow(None, None)
     return None
@@ -70,7 +72,3 @@ def overflow_message(limit: int | None, requested: int | None) -> str:
         f"This model's maximum context length is {limit} tokens. However, {asked}. "
         "Please shorten the messages or ask for fewer output tokens."
     )
-
-
-def _number(text: str | None) -> int | None:
-    return None if text is None else int(text)

@@ -57,14 +57,17 @@ def _text(value: object) -> str:
 
 
 def upstream_error(status: int, body: bytes) -> dict[str, Any] | None:
-    """The error in an engine's whole answer, with `code` set to `status` where it has none.
+    """The error in an engine's whole answer, or the bare error of an event, with `code` set to `status` if it has none.
 
     None when the body is not JSON or is no error (a proxy's HTML or plain text, for one).
     """
     try:
-        error = error_in(msgspec.json.decode(body))
+        payload = msgspec.json.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return None
+    error = error_in(payload)
+    if error is None and isinstance(payload, dict) and isinstance(payload.get("message"), str):
+        error = dict(payload)
     if error is not None and error.get("code") is None:
         error["code"] = status
     return error
