@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.exposition import generate_latest
-from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.metrics import MetricWrapperBase, disable_created_metrics
 
 from gateway.core.reasons import Reason
 from gateway.telemetry.gauges import GaugeReading, ReadingCollector
@@ -64,6 +64,8 @@ class Metrics:
     """
 
     def __init__(self, read: Callable[[], GaugeReading] = GaugeReading) -> None:
+        # A creation time beside every counter would double the series; a switch of the library's, for the whole process.
+        disable_created_metrics()
         self._read = read
         self._known = KnownNames()
         self._registry = CollectorRegistry(auto_describe=True)
