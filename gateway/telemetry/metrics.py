@@ -64,8 +64,8 @@ class Metrics:
     """
 
     def __init__(self, read: Callable[[], GaugeReading] = GaugeReading) -> None:
-        # A creation time beside every counter would double the series; a switch of the library's, for the whole process.
-        disable_created_metrics()
+        # A creation time beside every counter would double the series; the library's switch is for the whole process.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._read = read
         self._known = KnownNames()
         self._registry = CollectorRegistry(auto_describe=True)
