@@ -14,7 +14,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "schema",
         help="print the JSON Schema of the file, for editors",
-        description="Prints the JSON Schema of the policy file. Editors with a YAML language server use it when the file "
+        description="Prints the JSON Schema of the file. Editors with a YAML language server use it when the file "
         "begins with `# yaml-language-server: $schema=./kvgate.schema.json`.",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write it to a file instead")

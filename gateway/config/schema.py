@@ -13,7 +13,7 @@ __all__ = ["json_schema", "schema_text", "spelt"]
 def json_schema() -> dict[str, Any]:
     """The schema; draft 7, which YAML editors know best."""
     made = Config.model_json_schema()
-    tidy = {key: _tidy(value) for key, value in made.items() if key not in ("title", "description")}
+    tidy = {key: value for key, value in _tidy(made).items() if key != "description"}
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "kvgate", "description": Config.__doc__}
     return {**head, **tidy}
 
@@ -29,7 +29,12 @@ def _tidy(node: Any) -> Any:
         return [_tidy(item) for item in node]
     if not isinstance(node, dict):
         return node
-    done = {key: _tidy(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+    done: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs"):  # names of keys and classes, which may be called `default` or `title`
+            done[key] = {name: _tidy(inner) for name, inner in value.items()}
+        elif key != "title":
+            done[key] = _tidy(value)
     branches = [branch for branch in done.pop("anyOf", ()) if branch != {"type": "null"}]
     if len(branches) == 1:
         done = {**branches[0], **done}

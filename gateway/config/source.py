@@ -95,10 +95,9 @@ def read(text: str, file: str) -> Source:
             Problem(file, line, 1 if line else 0, "", "is not readable as YAML: a character that YAML does not allow")
         )
     else:
-        if node is None:
+        source.data = _Builder(source).value(node, (), ()) if node is not None else None
+        if source.data is None and not source.problems:
             source.problems.append(Problem(file, 0, 0, "", "is empty", "the least is one entry under `backends:`"))
-        else:
-            source.data = _Builder(source).value(node, (), ())
     return source
 
 

@@ -24,7 +24,13 @@ backends:
 def test_the_smallest_file_gets_its_defaults() -> None:
     loaded = load(SMALLEST)
     rig, spark = loaded.policy.backends
-    assert (rig.name, rig.engine, rig.device.id, rig.models, rig.kv_pool) == ("rig", "llama.cpp", "rtx-3090", (), PoolSize())
+    assert (rig.name, rig.engine, rig.device.id, rig.models, rig.kv_pool) == (
+        "rig",
+        "llama.cpp",
+        "rtx-3090",
+        (),
+        PoolSize(),
+    )
     assert spark.url == "http://10.0.0.11:8000"
     assert loaded.policy.queue.length == 200
     assert loaded.settings.server.listen == "127.0.0.1:8080"
@@ -103,7 +109,12 @@ backends: [{name: rig, url: "http://${env.HOST}:8080", engine: vllm, key: "${env
 
     def test_they_are_in_no_text_of_what_was_loaded(self, tmp_path: Path) -> None:
         loaded = self.loaded(tmp_path)
-        for text in (repr(loaded), str(loaded.config), str(loaded.config.model_dump()), loaded.config.model_dump_json()):
+        for text in (
+            repr(loaded),
+            str(loaded.config),
+            str(loaded.config.model_dump()),
+            loaded.config.model_dump_json(),
+        ):
             assert "from-the" not in text
             assert "sk-plain" not in text
 
