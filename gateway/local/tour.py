@@ -238,9 +238,7 @@ async def engine_killed(tour: Tour) -> str:
     expect(answer.backend == survivor, f"'{answer.backend}' answered instead of '{survivor}'")
     await tour.engines[victim].start()
     started = clock.monotonic()
-    while not any(
-        b["name"] == victim and b["health"] in ("up", "trial") for b in await tour.admin_json("/admin/backends")
-    ):
+    while not await _in_use(tour, victim):
         expect(clock.monotonic() - started < 30, f"'{victim}' was not taken back within 30 s")
         await asyncio.sleep(0.2)
     return f"'{victim}' was killed, '{survivor}' answered; '{victim}' was restarted and is back in use"

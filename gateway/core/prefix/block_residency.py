@@ -83,8 +83,7 @@ class BlockResidency:
         if len(self._young) + len(chain.hashes) > self._limit and self._young:
             self._turn()
         self._young.update(dict.fromkeys(chain.hashes, self._clock))
-        if chain.anchors:
-            self._young[chain.anchors[-1][0]] = self._clock
+        self._young.update((digest, self._clock) for digest, _ in chain.anchors)
 
     def begin(self, chain: Chain, tokens: int) -> None:
         """Pin the prompt's blocks as being computed."""
