@@ -39,7 +39,7 @@ values = st.recursive(
         st.lists(st.tuples(space, inner, space), max_size=3).map(_array),
         st.lists(st.tuples(space, strings, inner, space), max_size=3).map(_object),
     ),
-    max_leaves=8,
+    max_leaves=5,
 )
 
 # A few keys, some of them the same key in other words, so that duplicates are common.

@@ -158,7 +158,7 @@ def test_no_prompt_text_in_a_refusal() -> None:
         assert secret not in str(caught.value)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(values)
 def test_unknown_members_are_not_looked_at(value: bytes) -> None:
     assert parse_chat(chat()[:-1] + b',"min_p":' + value + b"}") == parse_chat(chat())

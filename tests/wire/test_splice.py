@@ -11,7 +11,7 @@ from gateway.wire.splice import members, splice, splice_path
 from tests.wire.json_text import Text, objects, values
 
 KEYS = ("model", "stream", 'a"b', "é", "messages", "", "absent", "other")
-few = settings(max_examples=50, deadline=None)
+few = settings(max_examples=25, deadline=None)
 edits = st.dictionaries(st.sampled_from(KEYS), st.one_of(st.none(), values), max_size=4)
 
 

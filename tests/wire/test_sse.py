@@ -37,7 +37,7 @@ def test_every_line_ending_byte_by_byte(ending: bytes) -> None:
     assert framed([bytes([byte]) for byte in body]) == framed([body])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"data: x", b": c", b"\xe4", b"\xbd\xa0"]), max_size=30), st.data()
 )
