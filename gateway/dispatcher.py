@@ -1,7 +1,8 @@
 """One run loop: events come in, `core.pump` decides, effects go out. One writer, no locks.
 
-Events: an arrival, a first token, an end, a sample or a changed state of a backend, a new plan, a tick while somebody waits.
-Effects: a lease granted, a refusal raised, a line in the journal. What decisions read is written here and nowhere else.
+Events: an arrival, a first token, an end, a sample or a changed state of a backend, a new plan, a tick while somebody
+waits. Effects: a lease granted, a refusal raised, a line in the journal. What decisions read is written here and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ class Dispatcher:
                 self.store.extend(lease.id, EXTENSION, limits_of(view, self.plan, lease.request, self._now()))
 
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts | None, *, linger: float = 0.0) -> None:
-        """End a lease, and learn from it. `linger` seconds its place stays booked, for engines that go on after an abort."""
+        """End a lease, and learn from it.
+
+        `linger` seconds its place stays booked, for engines that go on after an abort.
+        """
         if lease.settled:
             return
         lease.settled = True

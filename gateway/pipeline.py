@@ -205,7 +205,10 @@ def _ended(
 
 
 def _linger(upstream: Upstream, outcome: Outcome | None, failure: Failure | None, meter: Meter) -> float:
-    """Seconds that an abandoned request may stay in its engine: next to none while it decodes, a batch while in prefill."""
+    """Seconds that an abandoned request may stay in its engine.
+
+    Next to none while it decodes, a batch while in prefill.
+    """
     if outcome is not None or failure is not None or meter.sent_at is None:
         return 0.0
     return ABORT_DECODING if meter.first_token_at is not None else upstream.engine.traits.abort_settle_s

@@ -15,9 +15,10 @@ __all__ = ["Backend", "Device", "Offer"]
 class Device:
     """A complete instance: what it holds, how fast it reads, how fast it computes.
 
-    memory in bytes (of all `count` devices), bandwidth in bytes/s and flops in dense 16-bit FLOP/s (one device); `mfu` is the
-    share of flops that prefill reaches; `step_overhead` and `sequence_overhead` are seconds a decode step and a sequence in it;
-    `budget` is the share of memory that engines may use. Constants: catalogue and roofline figures.
+    memory in bytes (of all `count` devices), bandwidth in bytes/s and flops in dense 16-bit FLOP/s (one device);
+    `mfu` is the share of flops that prefill reaches; `step_overhead` and `sequence_overhead` are seconds a decode
+    step and a sequence in it; `budget` is the share of memory that engines may use. Constants: catalogue and roofline
+    figures.
     """
 
     id: str
@@ -59,8 +60,9 @@ class Offer:
 class Backend:
     """One declared backend. No URL and no key here: the core decides, the shell connects.
 
-    `queued_prefill` is the seconds of prefill that may wait inside the engine before a backend counts as closed (2 s: late
-    binding without starving chunked prefill). `shares_prefix`: concurrent requests share the KV cache of a common prefix.
+    `queued_prefill` is the seconds of prefill that may wait inside the engine before a backend counts as closed (2 s:
+    late binding without starving chunked prefill). `shares_prefix`: concurrent requests share the KV cache of a
+    common prefix.
     """
 
     name: str

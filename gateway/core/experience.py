@@ -87,7 +87,10 @@ class Experience:
         return self.prefixes.version, self.trust.version
 
     def hits(self, chain: Chain, models: Sequence[str], views: Iterable[BackendView]) -> Mapping[str, Hit]:
-        """What each backend is believed to hold of this prompt, for the first of `models` that it serves; by backend name."""
+        """What each backend is believed to hold of this prompt, for the first of `models` that it serves.
+
+        By backend name.
+        """
         holders = {}
         for view in views:
             served = next((offer.model for model in models if (offer := view.offer(model)) is not None), None)

@@ -11,9 +11,10 @@ __all__ = ["Footprint"]
 class Footprint:
     """Tokens (engine tokens of that backend) and bytes that one request needs there.
 
-    `prompt` best guess, `prompt_high` safe side; `cached` expected from the prefix cache; `uncached` = prompt - cached, to be
-    prefilled; `output` reserved for all n choices, `output_mean` expected for one; `max_tokens` what may be sent upstream so that
-    prompt and output fit the window (None: as the client sent it). `kv` = tokens to reserve (whole blocks); `kv_bytes` for reports.
+    `prompt` best guess, `prompt_high` safe side; `cached` expected from the prefix cache; `uncached` = prompt -
+    cached, to be prefilled; `output` reserved for all n choices, `output_mean` expected for one; `max_tokens` what
+    may be sent upstream so that prompt and output fit the window (None: as the client sent it). `kv` = tokens to
+    reserve (whole blocks); `kv_bytes` for reports.
     """
 
     prompt: int

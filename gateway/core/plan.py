@@ -82,7 +82,10 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """When repeated failures take a backend out, for how long (seconds, doubling up to `cap`), and how many trials bring it back."""
+    """When repeated failures take a backend out, and how it comes back.
+
+    `open` in seconds, doubling up to `cap`; `trials` answers in a row bring it back.
+    """
 
     failures: int = 3
     open: float = 15.0

@@ -6,7 +6,10 @@ __all__ = ["RunningByClient"]
 
 
 class RunningByClient:
-    """Requests of each client that are queued or running now. Nothing is charged before `enter`, and `leave` undoes it."""
+    """Requests of each client that are queued or running now.
+
+    Nothing is charged before `enter`, and `leave` undoes it.
+    """
 
     __slots__ = ("_running",)
 

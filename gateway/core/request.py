@@ -23,8 +23,9 @@ class Consent(IntEnum):
 class Estimate:
     """What one model's tokenizer and habit make of a request; all in tokens.
 
-    `prompt` is the best guess and `prompt_high` the safe side (95 %); `output` is the mean and `output_high` the quantile to reserve;
-    both outputs count one choice. `tier` names the estimator that answered (A bytes, B anchored, C exact).
+    `prompt` is the best guess and `prompt_high` the safe side (95 %); `output` is the mean and `output_high` the
+    quantile to reserve; both outputs count one choice. `tier` names the estimator that answered (A bytes, B anchored,
+    C exact).
     """
 
     prompt: int
@@ -38,8 +39,8 @@ class Estimate:
 class Hit:
     """What prefix a backend is believed to hold.
 
-    `share` is the part of the prompt (0..1, by bytes) that matched; `trust` the probability that it is still resident; `pinned` says
-    that it is in use by a running request there, so its blocks are not charged twice.
+    `share` is the part of the prompt (0..1, by bytes) that matched; `trust` the probability that it is still
+    resident; `pinned` says that it is in use by a running request there, so its blocks are not charged twice.
     """
 
     share: float
@@ -47,7 +48,10 @@ class Hit:
     pinned: bool = False
 
     def tokens(self, prompt: int, block: int) -> int:
-        """Tokens expected from the cache: whole blocks, and never the whole prompt (the last token is always computed)."""
+        """Tokens expected from the cache.
+
+        Whole blocks, and never the whole prompt (the last token is always computed).
+        """
         expected = int(prompt * self.share * self.trust)
         return min(expected - expected % block, max(prompt - 1, 0))
 

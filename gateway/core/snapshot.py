@@ -27,7 +27,10 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BackendView:
-    """One backend now. Tokens and seconds throughout; the ledger's own totals, corrected by the engine's last report."""
+    """One backend now.
+
+    Tokens and seconds throughout; the ledger's own totals, corrected by the engine's last report.
+    """
 
     backend: Backend
     health: Health
@@ -95,6 +98,6 @@ class Snapshot:
         return None
 
     def with_view(self, view: BackendView) -> Snapshot:
-        """This snapshot with one backend's view replaced."""
+        """A copy with one backend's view replaced."""
         name = view.backend.name
         return replace(self, views=tuple(view if v.backend.name == name else v for v in self.views))

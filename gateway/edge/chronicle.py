@@ -21,7 +21,10 @@ TRUNCATED_FLOOR = 2048
 
 
 class Chronicle:
-    """Implements the dispatcher's Observer and the pipeline's Chronicle. Nothing here waits, and no prompt text comes by."""
+    """Implements the dispatcher's Observer and the pipeline's Chronicle.
+
+    Nothing here waits, and no prompt text comes by.
+    """
 
     def __init__(self, metrics: Metrics, journal: Journal) -> None:
         self._metrics = metrics

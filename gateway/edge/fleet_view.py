@@ -52,7 +52,10 @@ def _row(view: BackendView, member: Member | None) -> dict[str, Any]:
 
 
 def model_entry(name: str, plan: Plan, snapshot: Snapshot, created: int) -> ModelEntry:
-    """A model name with the window that the gateway enforces for it: what every backend of it holds, unless told otherwise."""
+    """A model name with the window that the gateway enforces for it.
+
+    What every backend of it holds, unless told otherwise.
+    """
     route = plan.route(name, snapshot) or Route(name=name, serves=name)
     windows = [_window(view, route) for view in snapshot.views if view.offer(route.serves) is not None]
     cap = route.context

@@ -37,13 +37,19 @@ class ProbeFailed(Exception):
 
 
 class Prober:
-    """One HTTP session for all probes; kept apart from the relay's connections so that a hung probe costs no request."""
+    """One HTTP session for all probes.
+
+    Kept apart from the relay's connections so that a hung probe costs no request.
+    """
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, target: Target, probes: Iterable[Probe], timeout: float) -> Mapping[str, Answer]:
-        """Return the answers by path. Any HTTP answer counts; raises ProbeFailed when none came within `timeout` seconds."""
+        """Return the answers by path.
+
+        Any HTTP answer counts; raises ProbeFailed when none came within `timeout` seconds.
+        """
         headers = {"Accept-Encoding": "identity"}
         if target.key:
             headers["Authorization"] = f"Bearer {target.key}"
@@ -70,7 +76,8 @@ class Prober:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
-            # Fresh connections: an engine's idle limit (5 s) is about the probe interval, and a reuse race would look like a failure.
+            # Fresh connections: an engine's idle limit (5 s) is about the probe interval, and a reuse race would look
+            # like a failure.
             connector = aiohttp.TCPConnector(limit=0, force_close=True)
             self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True, trust_env=False)
         return self._session

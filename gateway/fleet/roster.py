@@ -1,4 +1,7 @@
-"""The fleet as it is known now: a member for each backend, read as a snapshot, written by probes and by what requests met."""
+"""The fleet as it is known now.
+
+A member for each backend, read as a snapshot, written by probes and by what requests met.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,8 @@ class Roster:
     def apply(self, plan: Plan, endpoints: dict[str, Endpoint]) -> tuple[str, ...]:
         """Take a plan's backends; returns the names that are new or listen elsewhere now, so must be looked at afresh.
 
-        Members that the plan lacks drain. A kept one keeps what was found out about it, read again under the new declarations.
+        Members that the plan lacks drain. A kept one keeps what was found out about it, read again under the new
+        declarations.
         """
         fresh = []
         wanted = {backend.name: backend for backend in plan.backends}
@@ -135,7 +139,10 @@ class Roster:
         member.probed, member.error = Probed.LOADING, "loading its model"
 
     def unreachable(self, name: str, error: str, refused: bool, now: float) -> bool:
-        """An engine did not answer; True when that takes it out: a closed port always, silence only if nothing moves there."""
+        """An engine did not answer.
+
+        True when that takes it out: a closed port always, silence only if nothing moves there.
+        """
         member = self._members[name]
         busy = member.progressed_at is not None and now - member.progressed_at < PROGRESS_LIFE
         if busy and not refused:

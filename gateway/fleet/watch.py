@@ -18,8 +18,8 @@ __all__ = ["Watch"]
 class Watch:
     """Lets pollers write into the roster. `changed` is called after each write that a decision may see.
 
-    `restarted(name)` tells that an engine came back and its KV cache is empty, `observed(name, running)` how many requests an
-    engine says it runs.
+    `restarted(name)` tells that an engine came back and its KV cache is empty, `observed(name, running)` how many
+    requests an engine says it runs.
     """
 
     def __init__(

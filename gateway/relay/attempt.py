@@ -1,4 +1,7 @@
-"""One attempt at one engine: the client's body with the few declared edits, sent in the way this engine is best asked."""
+"""One attempt at one engine.
+
+The client's body with the few declared edits, sent in the way this engine is best asked.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from gateway.core.failure import FailureKind
 from gateway.engines.adapter import Engine, Failure
 from gateway.errors import BadStatus, ConnectFailed, StreamBroken, TimedOut, UpstreamError
+from gateway.relay.call import Call
 from gateway.relay.collect import relay_whole
 from gateway.relay.downstream import Downstream
-from gateway.relay.call import Call
 from gateway.relay.limits import Hooks, Limits
 from gateway.relay.meter import Meter
 from gateway.relay.stream import relay_stream
@@ -38,7 +41,8 @@ ANSWER_FLOOR = 600.0
 class Upstream:
     """One backend as the relay sees it: where it is, how to talk to it, how long to wait for it.
 
-    `limits.first_token_s` of infinity means that nothing is set: then the prediction decides. The key never shows in a repr.
+    `limits.first_token_s` of infinity means that nothing is set: then the prediction decides. The key never shows in
+    a repr.
     """
 
     name: str

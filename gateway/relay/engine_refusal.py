@@ -21,7 +21,8 @@ __all__ = ["engine_refusal"]
 def engine_refusal(failure: Failure, error: UpstreamError) -> GatewayError:
     """Return what to raise when no further attempt is made.
 
-    4xx only for what the caller can fix, with the engine's own words; a backend's trouble with our key or model name is a 502.
+    4xx only for what the caller can fix, with the engine's own words; a backend's trouble with our key or model name
+    is a 502.
     """
     if failure.kind is FailureKind.CONTEXT:
         return ContextTooLong(failure.message, param="messages")

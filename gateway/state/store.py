@@ -11,7 +11,9 @@ __all__ = ["Limits", "Refused", "Reserved", "Store", "Totals"]
 
 
 class Store(Protocol):
-    """Leases and their totals. `now` is seconds on the gateway's monotonic clock; tokens and seconds as in `core.ledger`.
+    """Leases and their totals.
+
+    `now` is seconds on the gateway's monotonic clock; tokens and seconds as in `core.ledger`.
 
     Only `reserve` may wait: it is the read that gates a write, and it happens where the shared totals are.
     Raises StoreError when a shared store does not answer.

@@ -1,4 +1,7 @@
-"""Policy and estimators make a decidable request of a measured body: names, class, label, tokens. No text goes further."""
+"""Policy and estimators make a decidable request of a measured body: names, class, label, tokens.
+
+No text goes further.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ IMAGE_TOKENS = 1024
 def route_of(model: str, client: Client, plan: Plan, snapshot: Snapshot) -> Route:
     """Return the route of a client's model name.
 
-    Raises UnknownModel, Forbidden when this key may not use it, and Unavailable while an engine that might serve it has not
-    been seen yet.
+    Raises UnknownModel, Forbidden when this key may not use it, and Unavailable while an engine that might serve it
+    has not been seen yet.
     """
     if client.models is not None and model not in client.models:
         if plan.route(model, snapshot) is None:
@@ -66,14 +69,17 @@ def describe(
     headers: Mapping[str, str],
     snapshot: Snapshot,
 ) -> Request:
-    """Return the request as numbers. Raises MalformedRequest on an odd header, ContextTooLong over the key's own cap."""
+    """Return the request as numbers.
+
+    Raises MalformedRequest on an odd header, ContextTooLong over the key's own cap.
+    """
     chat = measured.chat
     estimates = {model: _estimate(model, measured, client, experience) for model in route.models}
     longest = max(estimate.prompt for estimate in estimates.values())
     if client.context is not None and 2 * longest - max(e.prompt_high for e in estimates.values()) > client.context:
         raise ContextTooLong(
-            f"This key's maximum context length is {client.context} tokens. However, your messages are about {longest} tokens "
-            "(estimated). Please reduce the length of the messages.",
+            f"This key's maximum context length is {client.context} tokens. "
+            f"However, your messages are about {longest} tokens (estimated). Please reduce the length of the messages.",
             param="messages",
         )
     return Request(
@@ -107,9 +113,10 @@ def _estimate(model: str, measured: Measured, client: Client, experience: Experi
 
 
 def _needs(asked: frozenset[str], route: Route, snapshot: Snapshot) -> frozenset[str]:
-    """What a backend must be able to do: to see or hear what is sent; for the rest, to do what at least one of them can.
+    """What a backend must be able to do: to see or hear what is sent, and else what at least one of them can.
 
-    An engine without a template for tools answers a request with tools in plain text; that is its answer, not a refusal of ours.
+    An engine without a template for tools answers a request with tools in plain text; that is its answer, not a
+    refusal of ours.
     """
     offers = (offer for view in snapshot.views for model in route.models if (offer := view.offer(model)) is not None)
     offered = frozenset[str]().union(*(offer.abilities for offer in offers))

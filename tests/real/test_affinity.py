@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import aiohttp
@@ -48,9 +49,6 @@ async def test_later_turns_go_where_the_prefix_is(llama: Launch, tmp_path: Path)
             _conversation(http, gateway.url, "Edsger", 12),
             _conversation(http, gateway.url, "Barbara", 12),
         )
-        at_home = sum(
-            later[0] == earlier[0] and later[2] >= 0.6 * earlier[1]
-            for earlier, later in zip(main, main[1:], strict=False)
-        )
+        at_home = sum(later[0] == earlier[0] and later[2] >= 0.6 * earlier[1] for earlier, later in pairwise(main))
         assert at_home >= 10, main
         assert not any((await gateway.idle()).values())

@@ -1,4 +1,7 @@
-"""Two hundred clients, four slots: the engines never see more than they have, everybody gets an answer or an honest no."""
+"""Two hundred clients, four slots.
+
+The engines never see more than they have, everybody gets an answer or an honest no.
+"""
 
 from __future__ import annotations
 

@@ -88,10 +88,8 @@ async def _whole(base: str, case: dict[str, Any]) -> Any:
 
 async def _streamed(base: str, case: dict[str, Any]) -> list[Any]:
     async with openai.AsyncOpenAI(base_url=base, api_key="unused", max_retries=0) as client:
-        chunks = []
-        async for chunk in await client.chat.completions.create(stream=True, **{**CHAT, **case}):
-            chunks.append(_plain(chunk.model_dump(exclude_unset=True)))
-        return chunks
+        stream = await client.chat.completions.create(stream=True, **{**CHAT, **case})
+        return [_plain(chunk.model_dump(exclude_unset=True)) async for chunk in stream]
 
 
 def _by_choice(chunks: list[Any]) -> dict[Any, list[Any]]:
@@ -152,8 +150,8 @@ async def test_errors_reach_the_sdk_as_their_types(pair: tuple[str, str, str]) -
         with pytest.raises(openai.NotFoundError) as unknown:
             await client.chat.completions.create(**{**CHAT, "model": "nobody"})
         assert unknown.value.code == "model_not_found"
+        too_long = [{"role": "user", "content": "word " * 40_000}]
         with pytest.raises(openai.BadRequestError) as long:
-            too_long = [{"role": "user", "content": "word " * 40_000}]
             await client.chat.completions.create(**{**CHAT, "messages": too_long})
         assert long.value.code == "context_length_exceeded"
         assert "maximum context length is" in str(long.value)
