@@ -160,7 +160,8 @@ def _pool(
     if slots == _AUTO_SLOTS and window == trained:
         note = f"assumed one KV cache of {window} tokens shared by {slots} slots (no -np); set kv_pool if it is split"
         return True, window, (note,)
-    note = f"assumed {slots} slots of {window} tokens each; set kv_pool if the server runs with --kv-unified"
+    when = "without -np or with --kv-unified" if slots == _AUTO_SLOTS else "with --kv-unified"
+    note = f"assumed {slots} slots of {window} tokens each; if it runs {when}, set kv_pool to {window} tokens"
     return False, window * slots, (note,)
 
 
