@@ -10,8 +10,9 @@ from pathlib import Path
 from rich.console import Console
 
 from gateway.cli.check_json import as_json
+from gateway.cli.check_problems import show_problems
 from gateway.cli.check_report import report
-from gateway.cli.check_view import show_problems, show_report
+from gateway.cli.check_view import show_report
 from gateway.config.endpoint import Endpoint, endpoint
 from gateway.config.load import load
 from gateway.config.problems import Problems

@@ -1,8 +1,8 @@
-"""`kvgate check` for a person: problems with their places, then what the file means, in tables."""
+"""`kvgate check` for a person: warnings, then what the file means, in tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich import box
@@ -12,11 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from gateway.cli.check_problems import counted, indented, list_problems
 from gateway.cli.check_report import LENGTHS, BackendReport, ModelReport, Report, RouteReport, Step
 from gateway.config.load import Loaded
-from gateway.config.problems import Problem
 
-__all__ = ["show_problems", "show_report", "size_text"]
+__all__ = ["show_report", "size_text"]
 
 
 def size_text(size: float) -> str:
@@ -28,18 +28,12 @@ def size_text(size: float) -> str:
     return f"{size:.0f} B"
 
 
-def show_problems(console: Console, problems: Sequence[Problem], file: Path) -> None:
-    """What keeps the file from being used."""
-    console.print(f"[bold red]✗ {_count(len(problems), 'problem')}[/] in {escape(str(file))}\n")
-    _list(console, problems, "red")
-
-
 def show_report(console: Console, found: Report, loaded: Loaded, file: Path) -> None:
     """What the file means, warnings first."""
     console.print(f"[bold green]✓ {escape(str(file))} can be used[/]  {_summary(found, loaded)}\n")
     if loaded.warnings:
-        console.print(f"[bold yellow]! {_count(len(loaded.warnings), 'warning')}[/]\n")
-        _list(console, loaded.warnings, "yellow")
+        console.print(f"[bold yellow]! {counted(len(loaded.warnings), 'warning')}[/]\n")
+        list_problems(console, loaded.warnings, "yellow")
     _heading(console, "Backends", "what each may fill")
     console.print(_backends(found.backends))
     for backend in found.backends:
@@ -58,40 +52,17 @@ def show_report(console: Console, found: Report, loaded: Loaded, file: Path) -> 
 
 
 def _summary(found: Report, loaded: Loaded) -> str:
-    parts = [_count(len(found.backends), "backend")]
+    parts = [counted(len(found.backends), "backend")]
     if found.routes:
-        parts.append(_count(len(found.routes), "model name"))
+        parts.append(counted(len(found.routes), "model name"))
     auth = loaded.policy.auth
     if auth is not None and auth != "none":
-        parts.append(_count(len(auth.keys), "key"))
+        parts.append(counted(len(auth.keys), "key"))
     return f"[dim]{', '.join(parts)}; listens on {loaded.settings.server.listen}[/]"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _heading(console: Console, title: str, about: str) -> None:
     console.print(f"[bold]{title}[/]  [dim]{about}[/]")
-
-
-def _list(console: Console, problems: Iterable[Problem], colour: str) -> None:
-    for problem in problems:
-        path = f"  {problem.path}" if problem.path else ""
-        console.print(_indented(Text.assemble((problem.place, "cyan"), (path, "bold")), 2))
-        text = Text(problem.message, style=colour)
-        hint = f"→ {problem.hint}" if problem.hint else ""
-        if hint and 4 + len(problem.message) + 1 + len(hint) <= console.width:
-            text.append(f" {hint}", "default")
-            hint = ""
-        console.print(_indented(text, 4))
-        if hint:
-            console.print(_indented(Text(hint), 4))
-    console.print()
-
-
-def _indented(what: Text | Table, columns: int) -> Padding:
-    return Padding(what, (0, 0, 0, columns), expand=False)
 
 
 def _table(*columns: tuple[str, str]) -> Table:
@@ -117,7 +88,7 @@ def _backends(backends: Iterable[BackendReport]) -> Padding:
             f"{held.pool_tokens:,}" if held.pool_tokens else "?",
             str(held.slots),
         )
-    return _indented(table, 2)
+    return indented(table, 2)
 
 
 def _device(one: BackendReport) -> str:
@@ -143,9 +114,9 @@ def _backend_lines(console: Console, one: BackendReport) -> None:
         line.append("; its engine answers", "green")
     console.print(line)
     if one.asked:
-        console.print(_indented(Text(f"its engine: {one.asked}; the figures are from this file alone", "yellow"), 4))
+        console.print(indented(Text(f"its engine: {one.asked}; the figures are from this file alone", "yellow"), 4))
     for note in one.notes:
-        console.print(_indented(Text(note, "dim"), 4))
+        console.print(indented(Text(note, "dim"), 4))
 
 
 def _models(backends: Iterable[BackendReport]) -> Padding:
@@ -156,7 +127,7 @@ def _models(backends: Iterable[BackendReport]) -> Padding:
     for backend in backends:
         for model in backend.models:
             table.add_row(Text(backend.backend.name, style="bold"), *_model(model))
-    return _indented(table, 2)
+    return indented(table, 2)
 
 
 def _model(one: ModelReport) -> list[str]:
@@ -201,7 +172,7 @@ def _route(console: Console, one: RouteReport) -> None:
         facts.append(f"consent {one.route.consent.name.lower()}")
     console.print(Text.assemble("  ", (one.route.name, "bold"), ("  " + ", ".join(facts), "dim")))
     for number, step in enumerate(one.steps, 1):
-        console.print(_indented(_step(number, step), 4))
+        console.print(indented(_step(number, step), 4))
 
 
 def _step(number: int, step: Step) -> Text:
@@ -219,4 +190,4 @@ def _reach(found: Report) -> Padding:
     table = _table(("label", ""), *((name, "") for name in names))
     for label, reached in found.reach:
         table.add_row(label.name.lower(), *(Text("yes", "green") if n in reached else Text("no", "dim") for n in names))
-    return _indented(table, 2)
+    return indented(table, 2)

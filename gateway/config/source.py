@@ -128,9 +128,7 @@ class _Builder:
         inside = (*inside, id(node))
         if isinstance(node, SequenceNode):
             return [self.value(item, (*path, i), inside) for i, item in enumerate(node.value)]
-        if isinstance(node, MappingNode):
-            return self._mapping(node, path, inside)
-        return None
+        return self._mapping(node, path, inside) if isinstance(node, MappingNode) else None
 
     def _mapping(self, node: MappingNode, path: Path, inside: tuple[int, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
