@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
 from gateway.core.prefix.chain import Chain
 from gateway.core.pump import pump
+from gateway.core.quota import RunningByClient
 from gateway.core.reasons import Reason
 from gateway.core.request import Estimate, Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
@@ -41,6 +42,8 @@ TICK = 0.1
 """Seconds between looks at the queue while somebody waits: deadlines, breakers and decays move without an event."""
 ROUNDS = 3
 """How often one turn starts over when the store refuses what the snapshot allowed."""
+BLAMELESS = frozenset((FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.CANCELLED))
+"""Failures that say nothing about the backend, so it needn't be looked at."""
 EXTENSION = 256
 """Tokens by which a reservation grows at once: a few ledger writes a request instead of one a chunk."""
 
@@ -96,6 +99,7 @@ class Dispatcher:
         self._waiting = Waiting(plan.queue, plan.classes)
         self._arrivals: dict[str, _Arrival] = {}
         self._fresh: list[_Arrival] = []
+        self._running = RunningByClient()
         self._budget = RetryBudget(plan.retry)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -144,6 +148,7 @@ class Dispatcher:
             return
         lease.settled = True
         now = self._now()
+        self._running.leave(lease.request.client)
         self.store.settle(lease.id, now, now + linger if linger > 0 else None)
         self.experience.learn(lease.id, lease.backend, lease.offer.model, lease.request, lease.chain, counts,
                               lease.block, ended.measurement(lease), now)  # fmt: skip
@@ -151,9 +156,8 @@ class Dispatcher:
             self.roster.succeeded(lease.backend, now)
         elif ended.failure is not None:
             self.roster.failed(lease.backend, ended.failure, now)
-            if ended.failure is FailureKind.LOADING:
-                self.roster.loading(lease.backend)
-            self.look_at(lease.backend)
+            if ended.failure not in BLAMELESS:
+                self.look_at(lease.backend)
         self._let_go()
         self._wake.set()
 
@@ -258,14 +262,16 @@ class Dispatcher:
     async def _pump(self) -> None:
         for _ in range(ROUNDS):
             snapshot = self.snapshot()
-            order = (self._with_hits(request, snapshot) for request in tuple(self._waiting.in_order(snapshot.now)))
+            waiting = tuple(self._waiting.in_order(snapshot.now))
+            order = (self._with_hits(request, snapshot) for request in self._within_quota(waiting, snapshot.now))
             if not await self._carry_out(order, snapshot):
                 return
 
     async def _at_the_door(self, arrival: _Arrival) -> None:
         """The queue has no place: admitted at once, if nobody waits before it, or turned away."""
         snapshot = self.snapshot()
-        if not self._waiting.length(arrival.request.model):
+        request = arrival.request
+        if not self._waiting.length(request.model) and self._running.room(request.client, request.client_limit) > 0:
             await self._carry_out([self._with_hits(arrival.request, snapshot)], snapshot)
         if arrival.request.id in self._arrivals:
             roll = self._roll()
@@ -306,6 +312,7 @@ class Dispatcher:
         alone = reply.totals.running == decision.footprint.sequences
         lease = Lease(lease_id, request, arrival.chain, decision, view.name, offer, view.block, self._now(), alone)
         self.experience.sent(lease_id, view, offer, arrival.chain, decision.footprint.prompt)
+        self._running.enter(request.client)
         self._budget.admitted(self._now())
         self._observer.decided(request, decision)
         self._forget(arrival, dispatched=True)
@@ -315,7 +322,22 @@ class Dispatcher:
             arrival.answer.set_result(lease)
         return False
 
+    def _within_quota(self, waiting: Iterable[Request], now: float) -> Iterator[Request]:
+        """Leave out what its client's own limit holds back, but for those whose time is up."""
+        taken: dict[str, int] = {}
+        for request in waiting:
+            before = taken.get(request.client, 0)
+            if self._running.room(request.client, request.client_limit) > before:
+                taken[request.client] = before + 1
+                yield request
+            elif now >= request.deadline:
+                yield request
+
     def _decline(self, arrival: _Arrival, decision: Decision) -> None:
+        if decision.reason is Reason.QUEUE_TIMEOUT:
+            request = arrival.request
+            if self._running.room(request.client, request.client_limit) <= 0:
+                decision = replace(decision, reason=Reason.OVER_QUOTA)
         self._observer.decided(arrival.request, decision)
         self._answer(arrival, refusal(arrival.request, decision, self.plan))
 

@@ -16,11 +16,10 @@ from typing import Protocol
 
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
-from gateway.core.quota import RunningByClient
 from gateway.core.request import Request
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
-from gateway.errors import GatewayError, OverQuota, UpstreamError
+from gateway.errors import GatewayError, UpstreamError
 from gateway.relay.attempt import Errand, Outcome, Upstream, attempt, failure_of
 from gateway.relay.downstream import Downstream
 from gateway.relay.engine_refusal import engine_refusal
@@ -60,7 +59,6 @@ class Pipeline:
         self, *, measurer: Measurer, dispatcher: Dispatcher, upstreams: Mapping[str, Upstream], chronicle: Chronicle
     ) -> None:
         self.upstreams = upstreams
-        self.running = RunningByClient()
         self._measurer = measurer
         self._dispatcher = dispatcher
         self._chronicle = chronicle
@@ -70,14 +68,8 @@ class Pipeline:
 
         Raises GatewayError while nothing was sent, StreamBroken after, ClientClosed when nobody reads any more.
         """
-        client = inbound.client
-        if not self.running.enter(client.name, client.running):
-            raise OverQuota(f"The key '{client.name}' has {client.running} requests running, its limit.", retry_after=2)
-        try:
-            measured = await self._measurer.measure(inbound.surface, inbound.body)
-            await self._until_answered(self._describe(inbound, measured), measured, inbound, down)
-        finally:
-            self.running.leave(client.name)
+        measured = await self._measurer.measure(inbound.surface, inbound.body)
+        await self._until_answered(self._describe(inbound, measured), measured, inbound, down)
 
     async def _until_answered(self, request: Request, measured: Measured, inbound: Inbound, down: Downstream) -> None:
         """Attempts, one lease each, until one is answered or none is left."""

@@ -18,7 +18,7 @@ class KeyLimits(Spec):
     """What one key may use at a time."""
 
     running: Annotated[Whole, Field(ge=1)] | None = None
-    """Requests running at once; more wait."""
+    """Requests running at once; more wait in the queue."""
     context: Annotated[Tokens, Field(gt=0)] | None = None
     """Tokens of prompt and output together in one request."""
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 __all__ = ["RunningByClient"]
 
 
 class RunningByClient:
-    """Requests of each client that are queued or running now.
-
-    Nothing is charged before `enter`, and `leave` undoes it.
-    """
+    """Requests of each client that hold a lease now: nothing is charged before `enter`, and `leave` undoes it."""
 
     __slots__ = ("_running",)
 
     def __init__(self) -> None:
         self._running: dict[str, int] = {}
 
-    def enter(self, client: str, limit: int | None) -> bool:
-        """Count one more request of this client; False, and nothing counted, when it has `limit` already."""
-        running = self._running.get(client, 0)
-        if limit is not None and running >= limit:
-            return False
-        self._running[client] = running + 1
-        return True
+    def enter(self, client: str) -> None:
+        """Count one more request of this client."""
+        self._running[client] = self._running.get(client, 0) + 1
 
     def leave(self, client: str) -> None:
         """Count one request less; KeyError when the client has none."""
@@ -32,6 +27,6 @@ class RunningByClient:
         else:
             del self._running[client]
 
-    def running(self, client: str) -> int:
-        """Requests of this client now."""
-        return self._running.get(client, 0)
+    def room(self, client: str, limit: int | None) -> float:
+        """How many more requests this client may have running under `limit`; infinite without one."""
+        return math.inf if limit is None else limit - self._running.get(client, 0)

@@ -80,6 +80,8 @@ class Request:
     session: str | None = None
     hits: Mapping[str, Hit] = field(default_factory=dict)
     """By backend name: refreshed by the dispatcher before each decision."""
+    client_limit: int | None = None
+    """Requests that its client may have running at once; more wait."""
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
 

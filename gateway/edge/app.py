@@ -65,6 +65,7 @@ class Application:
         self._version = 1
         self._stale = False
         self._draining = False
+        self._closed = False
         self._reloading = asyncio.Lock()
         self._known: tuple[frozenset[str], frozenset[str]] | None = None
         settings = loaded.settings
@@ -108,7 +109,7 @@ class Application:
         )
         self.public = Public(self, Keyring(keys_of(loaded.policy)), self.limits)
         self.handler = Handler(self.public, access=AccessLog(log))
-        self.server = EdgeServer(self.handler, self.limits)
+        self.server = EdgeServer(self.handler, self.limits, on_parser_error=self.handler.refused_by_parser)
         self.admin_server = EdgeServer(Handler(AdminPort(self, self.metrics)), EdgeLimits(connections=256))
         self._runners: list[web.ServerRunner] = []
         self._public_site: web.TCPSite | None = None
@@ -133,8 +134,10 @@ class Application:
         self.server.close_idle()
 
     async def close(self) -> None:
-        """Take everything apart; what still runs is cut."""
-        self._draining = True
+        """Take everything apart; what still runs is cut. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = self._draining = True
         await self.stop_accepting()
         await self.watch.stop()
         await self.dispatcher.stop()

@@ -17,7 +17,7 @@ from gateway.core.health.breaker import BackendBreaker
 from gateway.core.health.states import Probed, health_of
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
-from gateway.core.snapshot import BackendView, Snapshot
+from gateway.core.snapshot import BackendView, Health, Snapshot
 from gateway.engines.adapter import Engine, Facts, Load
 from gateway.engines.registry import engine
 
@@ -173,8 +173,20 @@ class Roster:
     def failed(self, name: str, kind: FailureKind, now: float) -> None:
         """An attempt there failed."""
         member = self._members.get(name)
-        if member is not None:
-            member.breaker.failed(kind, now)
+        if member is None:
+            return
+        if kind is FailureKind.LOADING:
+            self.loading(name)
+        member.breaker.failed(kind, now, last=not self._has_peer(member, now))
+
+    def _has_peer(self, member: Member, now: float) -> bool:
+        """Whether another working member serves one of its models."""
+        for other in self:
+            if other is not member and set(other.models) & set(member.models):
+                health, _ = health_of(other.probed, other.breaker, other.draining, now)
+                if health in (Health.UP, Health.TRIAL):
+                    return True
+        return False
 
     # --- reading
 

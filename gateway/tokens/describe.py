@@ -97,6 +97,7 @@ def describe(
         needs=_needs(chat.needs, route, snapshot),
         consent=_consent(route, headers),
         session=chat.session,
+        client_limit=client.running,
         placement=measured.chain.head,
     )
 
