@@ -25,6 +25,7 @@ __all__ = [
     "Refuse",
     "Tick",
     "WakeAt",
+    "Withdraw",
 ]
 
 
@@ -122,7 +123,14 @@ class WakeAt:
     at_s: float
 
 
-Action = Place | Refuse | WakeAt
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Take a placed request back from its engine, which drops it; it waits again, to be placed or refused."""
+
+    request_id: str
+
+
+Action = Place | Refuse | WakeAt | Withdraw
 
 
 class Policy(Protocol):

@@ -45,8 +45,12 @@ class Outcome:
 
     def lose(self) -> None:
         """Its engine crashed: back to waiting, as if never placed."""
-        self.engine = self.placed_at = self.first_token_at = None
+        self.withdraw()
         self.lost += 1
+
+    def withdraw(self) -> None:
+        """Taken back from its engine: back to waiting, as if never placed."""
+        self.engine = self.placed_at = self.first_token_at = None
 
     @property
     def ttft_s(self) -> float | None:

@@ -41,10 +41,11 @@ class ByteText:
 class SegmentText:
     """Text of a trace: segments of (id, tokens), where equal ids stand for equal text."""
 
-    __slots__ = ("_ends", "_ids")
+    __slots__ = ("_ends", "_ids", "segments")
 
     def __init__(self, segments: Sequence[tuple[int, int]]) -> None:
         """Segments in order; the last ones are the answer."""
+        self.segments = tuple(segments)
         self._ids = [ident for ident, _ in segments]
         self._ends = list(accumulate(tokens for _, tokens in segments))
 

@@ -6,7 +6,6 @@ its next iteration, so that placements made at that instant take part in it.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,36 +24,12 @@ from gateway.sim.events import (
     Refuse,
     Tick,
     WakeAt,
+    Withdraw,
 )
 from gateway.sim.outcome import Outcome, Simulation
+from gateway.sim.virtual_clock import VirtualClock
 
-__all__ = ["VirtualClock", "simulate"]
-
-
-class VirtualClock:
-    """Seconds since the start of the run, and the events to come; ties are broken by order of entry."""
-
-    __slots__ = ("_entries", "_heap", "now")
-
-    def __init__(self) -> None:
-        """At 0 with nothing to come."""
-        self.now = 0.0
-        self._heap: list[tuple[float, int, object]] = []
-        self._entries = 0
-
-    def at(self, when_s: float, what: object) -> None:
-        """Enter `what` for `when_s`; not before now."""
-        self._entries += 1
-        heapq.heappush(self._heap, (max(when_s, self.now), self._entries, what))
-
-    def advance(self) -> list[object]:
-        """Jump to the next moment; everything entered for it, empty when nothing is left."""
-        due: list[object] = []
-        if self._heap:
-            self.now = self._heap[0][0]
-        while self._heap and self._heap[0][0] == self.now:
-            due.append(heapq.heappop(self._heap)[2])
-        return due
+__all__ = ["simulate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +38,12 @@ class _StepDone:
     life: int
     """Crashes of the engine before this iteration; the iteration is void when there was one since."""
     result: StepResult
+    started_at: float
+
+    def serves(self, outcome: Outcome) -> bool:
+        """Whether the request is still where it was when the iteration began: not left, withdrawn or placed anew."""
+        placed = outcome.placed_at
+        return outcome.under_way and outcome.engine == self.engine and placed is not None and placed <= self.started_at
 
 
 @dataclass(slots=True)
@@ -87,7 +68,7 @@ class _Run:
                 if engine.has_work and name not in self.stepping and name not in self.hung:
                     result = engine.step(self.clock.now, self.horizon_s)
                     self.stepping.add(name)
-                    done = _StepDone(name, self.lives.get(name, 0), result)
+                    done = _StepDone(name, self.lives.get(name, 0), result, self.clock.now)
                     self.clock.at(self.clock.now + result.duration_s, done)
 
     def handle(self, what: object) -> None:
@@ -119,12 +100,12 @@ class _Run:
         self.makespan_s = self.clock.now
         for request_id in done.result.emitted:
             outcome = self.outcomes[request_id]
-            if outcome.first_token_at is None and not outcome.left:
+            if done.serves(outcome) and outcome.first_token_at is None:
                 outcome.first_token_at = self.clock.now
                 self.tell(FirstToken(request_id, done.engine))
         for finished in done.result.finished:
             outcome = self.outcomes[finished.id]
-            if not outcome.left:
+            if done.serves(outcome):
                 outcome.end(self.clock.now, finished)
                 self.tell(Ended(done.engine, finished))
 
@@ -158,14 +139,24 @@ class _Run:
             if isinstance(action, WakeAt):
                 self.clock.at(action.at_s, None)
                 continue
-            self.waiting.remove(action.request_id)
             outcome = self.outcomes[action.request_id]
+            if isinstance(action, Withdraw):
+                self.withdraw(outcome)
+                continue
+            self.waiting.remove(action.request_id)
             if isinstance(action, Refuse):
                 outcome.refused = action.reason
             else:
                 outcome.engine = action.engine
                 outcome.placed_at = self.clock.now
                 self.engines[action.engine].submit(self.arrivals[action.request_id].request, self.clock.now)
+
+    def withdraw(self, outcome: Outcome) -> None:
+        if not outcome.under_way or outcome.engine is None:
+            raise KeyError(outcome.id)
+        self.engines[outcome.engine].abort(outcome.id)
+        outcome.withdraw()
+        self.waiting.add(outcome.id)
 
 
 def simulate(
@@ -179,8 +170,8 @@ def simulate(
     """Play `arrivals` through `policy` on `engines` until nothing more can happen.
 
     `horizon_s` lets an engine do that many seconds of pure decoding as one event: faster, but what is placed meanwhile
-    waits for its end. KeyError when the policy names a request that is not waiting, ValueError when it places one
-    that the engine cannot hold.
+    waits for its end. KeyError when the policy places or refuses a request that is not waiting, or withdraws one that
+    is not placed; ValueError when it places one that the engine cannot hold.
     """
     run = _Run(engines, policy, horizon_s)
     entries: list[Arrival | Breakdown] = [*breakdowns, *arrivals]

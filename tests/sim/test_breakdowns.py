@@ -7,7 +7,20 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from gateway.sim.engine_model import EngineModel, Slowdown
-from gateway.sim.events import Action, Arrival, Arrived, Breakdown, Event, Left, Lost, Place, Refuse
+from gateway.sim.events import (
+    Action,
+    Arrival,
+    Arrived,
+    Breakdown,
+    Event,
+    Left,
+    Lost,
+    Place,
+    Refuse,
+    Tick,
+    WakeAt,
+    Withdraw,
+)
 from gateway.sim.virtual import simulate
 from tests.sim.workload import RoundRobin, arrivals, request, small_profile
 
@@ -101,3 +114,29 @@ def test_a_patient_client_is_never_told_to_leave() -> None:
     run = simulate([Arrival(0.0, request("a", 40, 5), patience_s=60.0)], pair(), policy)
     assert run.outcomes[0].finish_reason == "length"
     assert not any(isinstance(event, Left) for event in policy.seen)
+
+
+def test_a_withdrawn_request_starts_over_elsewhere() -> None:
+    class Impatient:
+        """Takes a request back from `a` after half a second and gives it to `b`."""
+
+        def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
+            if isinstance(event, Arrived):
+                return [Place("r", "a"), WakeAt(0.5)]
+            return [Withdraw("r"), Place("r", "b")] if isinstance(event, Tick) else []
+
+    engines = pair()
+    run = simulate(arrivals([request("r", 40, 100)]), engines, Impatient())
+    [outcome] = run.outcomes
+    assert (outcome.engine, outcome.placed_at, outcome.lost, outcome.finish_reason) == ("b", 0.5, 0, "length")
+    assert (outcome.first_token_at or 0.0) > 0.5
+    assert (engines["a"].counters.aborted, engines["b"].counters.generated_tokens) == (1, 100)
+
+
+def test_what_is_not_placed_cannot_be_withdrawn() -> None:
+    class Hasty:
+        def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
+            return [Withdraw("r")] if isinstance(event, Arrived) else []
+
+    with pytest.raises(KeyError):
+        simulate(arrivals([request("r")]), pair(), Hasty())

@@ -9,7 +9,8 @@ import pytest
 from gateway.sim.engine_model import EngineModel
 from gateway.sim.events import Action, Arrival, Arrived, Ended, Event, Place, Refuse, Tick, WakeAt
 from gateway.sim.profile import engine_profile
-from gateway.sim.virtual import VirtualClock, simulate
+from gateway.sim.virtual import simulate
+from gateway.sim.virtual_clock import VirtualClock
 from tests.sim.workload import RoundRobin, arrivals, request, small_profile
 
 
