@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
-from gateway.edge.zstd import Inflater, zstd_inflater
 from gateway.errors import BodyTooLarge, MalformedRequest, UnsupportedCoding
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 __all__ = ["accepted_codings", "decode", "decode_off_loop"]
 
@@ -20,6 +26,21 @@ _FRAMES = 64
 
 # Two at once: each may hold a whole `limits.body` before the sum of bodies is charged for it.
 _workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="kvgate-decode")
+
+
+class Inflater(Protocol):
+    """What zlib's and zstd's decompressors have in common."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the compressed data was seen."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What came after that end."""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        """Some decoded bytes; none when more input is needed."""
 
 
 class _Zlib:
@@ -46,27 +67,17 @@ def _deflate(data: bytes) -> Inflater:
     return _Zlib(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
 
 
-_zstd = zstd_inflater()
-_damage: tuple[type[Exception], ...] = (zlib.error, EOFError, *((_zstd[1],) if _zstd is not None else ()))
-
-
-def _inflaters() -> dict[str, Callable[[bytes], Inflater]]:
-    table: dict[str, Callable[[bytes], Inflater]] = {
-        "gzip": lambda _: _Zlib(zlib.MAX_WBITS | 16),
-        "x-gzip": lambda _: _Zlib(zlib.MAX_WBITS | 16),
-        "deflate": _deflate,
-    }
-    if _zstd is not None:
-        make = _zstd[0]
-        table["zstd"] = lambda _: make()
-    return table
-
-
-_INFLATERS = _inflaters()
+_INFLATERS: dict[str, Callable[[bytes], Inflater]] = {
+    "gzip": lambda _: _Zlib(zlib.MAX_WBITS | 16),
+    "x-gzip": lambda _: _Zlib(zlib.MAX_WBITS | 16),
+    "deflate": _deflate,
+    "zstd": lambda _: zstd.ZstdDecompressor(),
+}
+_damage = (zlib.error, zstd.ZstdError, EOFError)
 
 
 def accepted_codings() -> tuple[str, ...]:
-    """The codings that this installation reads; zstd needs Python 3.14 or the `zstandard` package."""
+    """The codings that are read."""
     return tuple(name for name in _INFLATERS if name != "x-gzip")
 
 

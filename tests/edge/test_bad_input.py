@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
 import time
 import zlib
 
 import pytest
 
-from gateway.edge.coding import accepted_codings
 from gateway.edge.limits import EdgeLimits
 from tests.edge.conftest import SECRET, Door, Opener
 from tests.edge.wire_client import request
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 CHAT = "/v1/chat/completions"
 SMALL = EdgeLimits(body=1000, header=4096, body_read=0.2)
@@ -120,13 +125,7 @@ async def test_a_slow_body_is_given_up(open_door: Opener) -> None:
 async def test_compressed_bodies_arrive_decoded(door: Door, coding: str, size: int) -> None:
     body = (b"0123456789" * size)[:size]
     if coding == "zstd":
-        if "zstd" not in accepted_codings():
-            client = await door.connect()
-            assert (await client.request("POST", CHAT, body, content_encoding="zstd")).status == 415
-            return
-        import zstandard
-
-        packed = zstandard.ZstdCompressor().compress(body)
+        packed = zstd.compress(body[: size // 2]) + zstd.compress(body[size // 2 :])
     elif coding == "gzip":
         packed = gzip.compress(body[: size // 2]) + gzip.compress(body[size // 2 :])
     elif coding == "deflate":
