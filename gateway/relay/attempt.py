@@ -29,14 +29,6 @@ from gateway.wire.usage import Usage
 __all__ = ["Errand", "Outcome", "Upstream", "attempt", "failure_of"]
 
 TARGETS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
-PATIENCE = 10.0
-"""An engine may take this many times the predicted seconds to its first token before it counts as silent."""
-PATIENCE_FLOOR = 120.0
-"""Seconds; no engine is given up sooner, unless the file says so."""
-ANSWER_FLOOR = 600.0
-"""Seconds for an answer that comes in one piece, whose first byte is its last."""
-
-
 @dataclass(frozen=True, slots=True)
 class Upstream:
     """One backend as the relay sees it: where it is, how to talk to it, how long to wait for it.
@@ -140,7 +132,7 @@ def _limits(limits: Limits, errand: Errand, *, whole: bool) -> Limits:
     """Fill in what is left to the prediction: the first token, and for an answer in one piece all of it."""
     first = limits.first_token_s
     if math.isinf(first):
-        first = max(PATIENCE_FLOOR, PATIENCE * errand.predicted_ttft)
+        first = first_token_limit(errand.predicted_ttft)
     if whole:
-        first += max(ANSWER_FLOOR, PATIENCE * errand.predicted_output * errand.predicted_tpot)
+        first += whole_answer_limit(errand.predicted_output, errand.predicted_tpot)
     return replace(limits, first_token_s=first)
