@@ -10,6 +10,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 
 from gateway.core.failure import FailureKind
+from gateway.core.patience import first_token_limit, whole_answer_limit
 from gateway.engines.adapter import Engine, Failure
 from gateway.errors import BadStatus, ConnectFailed, StreamBroken, TimedOut, UpstreamError
 from gateway.relay.call import Call
@@ -29,6 +30,8 @@ from gateway.wire.usage import Usage
 __all__ = ["Errand", "Outcome", "Upstream", "attempt", "failure_of"]
 
 TARGETS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+
+
 @dataclass(frozen=True, slots=True)
 class Upstream:
     """One backend as the relay sees it: where it is, how to talk to it, how long to wait for it.
