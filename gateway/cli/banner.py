@@ -20,7 +20,7 @@ def show_banner(app: Application, loaded: Loaded) -> None:
     server = loaded.settings.server
     scheme = "https" if server.tls is not None else "http"
     names = ", ".join(backend.name for backend in app.dispatcher.plan.backends)
-    console.print(f"[bold cyan]kvgate[/] serves [bold]{scheme}://{server.listen}/v1[/] from {names}")
-    console.print(f"admin  http://{server.admin}/  (metrics, backends, decisions)", highlight=False)
+    console.print(f"[bold cyan]kvgate[/] serves [bold]{scheme}://{app.address}/v1[/] from {names}")
+    console.print(f"admin  http://{app.admin_address}/  (metrics, backends, decisions)", highlight=False)
     for warning in loaded.warnings:
         console.print(f"[yellow]warning[/] {warning}", highlight=False)

@@ -111,6 +111,9 @@ class Application:
         self.handler = Handler(self.public, access=AccessLog(log))
         self.server = EdgeServer(self.handler, self.limits, on_parser_error=self.handler.refused_by_parser)
         self.admin_server = EdgeServer(Handler(AdminPort(self, self.metrics)), EdgeLimits(connections=256))
+        self.address = settings.server.listen
+        """HOST:PORT of the public port; where the file asks for port 0, the one that was given once it listens."""
+        self.admin_address = settings.server.admin
         self._runners: list[web.ServerRunner] = []
         self._public_site: web.TCPSite | None = None
 
@@ -122,9 +125,9 @@ class Application:
         await self._apply(self._loaded, self.dispatcher.plan)
         settings = self._loaded.settings.server
         tls = server_context(settings.tls) if settings.tls is not None else None
-        await self._listen(self.admin_server, settings.admin, None)
-        self._public_site = await self._listen(self.server, settings.listen, tls)
-        log.info("listening on %s, admin port on %s", settings.listen, settings.admin)
+        _, self.admin_address = await self._listen(self.admin_server, settings.admin, None)
+        self._public_site, self.address = await self._listen(self.server, settings.listen, tls)
+        log.info("listening on %s, admin port on %s", self.address, self.admin_address)
 
     async def stop_accepting(self) -> None:
         """Close the public port; open connections finish what they are at."""
@@ -152,7 +155,7 @@ class Application:
         """From here on readiness says no."""
         self._draining = True
 
-    async def _listen(self, server: EdgeServer, address: str, tls: SSLContext | None) -> web.TCPSite:
+    async def _listen(self, server: EdgeServer, address: str, tls: SSLContext | None) -> tuple[web.TCPSite, str]:
         host, port = host_and_port(address)
         runner = web.ServerRunner(server, handle_signals=False)
         await runner.setup()
@@ -162,7 +165,7 @@ class Application:
             await site.start()
         except OSError as error:
             raise ConfigError(f"can't listen on {address}: {error.strerror or error}") from None
-        return site
+        return site, f"{address.rpartition(':')[0]}:{runner.addresses[0][1]}"
 
     # --- the public port
 
@@ -195,7 +198,8 @@ class Application:
                 loaded = await asyncio.to_thread(self._reread)
                 keyring = Keyring(keys_of(loaded.policy))
                 self._version += 1
-                plan = compile_policy(loaded.policy, self._version)
+                # In a thread too: it may read the catalogue's entry of a device for the first time.
+                plan = await asyncio.to_thread(compile_policy, loaded.policy, self._version)
             except ConfigError as error:
                 self._stale = True
                 log.error("reload refused: %s", error.message)

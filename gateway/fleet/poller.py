@@ -7,6 +7,7 @@ import logging
 from typing import Protocol
 
 from gateway import clock
+from gateway.config import catalog
 from gateway.engines.adapter import Engine, Facts, Load
 from gateway.fleet.probing import ProbeFailed, Prober, Target
 
@@ -112,6 +113,8 @@ class Poller:
             self._changed("loading", "loading its model")
             self._listener.loading(name)
             return
+        # The catalogue is a file: the first look at a name reads and parses it, which is not for the event loop.
+        await asyncio.to_thread(_look_up, facts)
         self._known_until = clock.monotonic() + REDISCOVER
         self._changed("up", f"serves {', '.join(m.id for m in facts.models) or 'no model'}")
         self._listener.discovered(name, facts)
@@ -120,3 +123,9 @@ class Poller:
         if state != self._was:
             self._was = state
             (log.info if state == "up" else log.warning)("backend %s: %s", self.target.name, what)
+
+
+def _look_up(facts: Facts) -> None:
+    for model in facts.models:
+        for name in (model.id, *model.aliases):
+            catalog.known_model(name)
