@@ -12,7 +12,7 @@ __all__ = ["same_weights", "tiers"]
 
 _QUANT = re.compile(
     r"[-_.:](?:(?:ud|i\d)[-_])?(?:fp(?:4|8|16)|bf16|f16|nvfp4|mxfp[48]|int[48]|w\d+a\d+|[48]bit|awq|gptq|exl[23]|gguf|mlx"
-    r"|dynamic|i?q\d(?:_[a-z0-9]+)*)$"
+    r"|dynamic|quantized|i?q\d(?:_[a-z0-9]+)*)$"
 )
 
 

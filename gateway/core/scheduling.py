@@ -53,7 +53,7 @@ def retry_after(work_ahead: float, drain_rate: float, roll: float) -> int:
     that were refused together over half as much again.
     """
     seconds = work_ahead / drain_rate if drain_rate > 0.0 else float(RETRY_AFTER_MAX)
-    return int(min(max(math.ceil(seconds * (1.0 + 0.5 * roll)), 1), RETRY_AFTER_MAX))
+    return max(1, math.ceil(min(seconds * (1.0 + 0.5 * roll), RETRY_AFTER_MAX)))
 
 
 class DrainRate:

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from itertools import repeat
+
+from gateway.core.decision import Decision, Verdict
+from gateway.core.plan import QueueLimits
+from gateway.core.pump import pump
+from gateway.core.reasons import Reason
+from gateway.core.request import Request
+from gateway.core.snapshot import Health, Snapshot
+from tests.core.fleet import NOW, hit, offer, plan, request, snapshot, view
+
+
+def run(queue: list[Request], fleet: Snapshot, **limits: float) -> list[Decision]:
+    return pump(plan(queue=QueueLimits(**limits)), queue, fleet, NOW, lambda: 0.0)  # type: ignore[arg-type]
+
+
+def admitted(decisions: list[Decision]) -> list[tuple[str, str | None]]:
+    return [(d.request, d.backend) for d in decisions if d.verdict is Verdict.ADMIT]
+
+
+def test_each_admission_takes_its_room() -> None:
+    decisions = run([request(f"r{i}", output=400) for i in range(4)], snapshot(view("a", slots=2)))
+    assert [d.verdict for d in decisions] == [Verdict.ADMIT, Verdict.ADMIT, Verdict.WAIT, Verdict.WAIT]
+
+
+def test_prefill_sent_a_moment_ago_closes_the_backend() -> None:
+    queue = [request(f"r{i}", prompt=6000) for i in range(4)]
+    decisions = run(queue, snapshot(view("a")))
+    # 1.2 s each: two stay below the bound of 2 s, and the one that passes it is the last to go in.
+    assert [d.verdict for d in decisions] == [Verdict.ADMIT, Verdict.ADMIT, Verdict.WAIT, Verdict.WAIT]
+    assert decisions[2].trace.candidates[0].reason is Reason.PREFILL_BACKLOG
+
+
+def test_requests_spread_as_backends_fill() -> None:
+    decisions = run([request(f"r{i}", prompt=4000) for i in range(4)], snapshot(view("a"), view("b")))
+    assert sorted(str(backend) for _, backend in admitted(decisions)) == ["a", "a", "b", "b"]
+
+
+def test_a_small_one_passes_a_large_one_that_does_not_fit() -> None:
+    fleet = snapshot(view("a", pool=50_000, running=1, reserved=30_000, decoding=1))
+    decisions = run([request("large", prompt=20_000), request("small", prompt=1000)], fleet)
+    assert admitted(decisions) == [("small", "a")]
+
+
+def test_but_not_once_the_large_one_has_aged() -> None:
+    fleet = snapshot(view("a", pool=50_000, running=1, reserved=30_000, decoding=1))
+    decisions = run([request("large", prompt=20_000, waited=16.0), request("small", prompt=1000)], fleet)
+    assert admitted(decisions) == []
+    assert [d.verdict for d in decisions] == [Verdict.WAIT, Verdict.WAIT]
+
+
+def test_room_set_aside_is_on_one_backend_only() -> None:
+    full = {"pool": 50_000, "running": 1, "reserved": 30_000, "decoding": 1}
+    fleet = snapshot(view("a", **full), view("b", **full))
+    decisions = run([request("large", prompt=20_000, waited=16.0), request("small", prompt=1000)], fleet)
+    assert [name for name, _ in admitted(decisions)] == ["small"]
+
+
+def test_who_is_past_the_deadline_is_shed() -> None:
+    decisions = run([request("late", waited=60.0), request("now")], snapshot(view("a")))
+    assert [(d.request, d.verdict, d.reason) for d in decisions] == [
+        ("late", Verdict.SHED, Reason.QUEUE_TIMEOUT),
+        ("now", Verdict.ADMIT, Reason.ADMITTED),
+    ]
+    assert decisions[0].retry_after == 5
+
+
+def test_who_can_never_be_served_is_shed_with_the_reason() -> None:
+    decisions = run([request("long", prompt=90_000)], snapshot(view("a")))
+    assert [(d.verdict, d.reason, d.limit) for d in decisions] == [(Verdict.SHED, Reason.CONTEXT_TOO_LONG, 32_768)]
+
+
+def test_a_dead_fleet_sheds_and_a_loading_one_keeps_waiting() -> None:
+    assert run([request()], snapshot(view("a", health=Health.DOWN)))[0].verdict is Verdict.SHED
+    assert run([request()], snapshot(view("a", health=Health.LOADING)))[0].verdict is Verdict.WAIT
+
+
+def test_the_scan_ends_after_so_many_waiting_ones_of_a_model() -> None:
+    offers = (offer("m"), offer("n"))
+    fleet = snapshot(view("a", slots=1, running=1, reserved=1000, offers=offers), view("b", offers=(offer("n"),)))
+    queue = [request(f"m{i}") for i in range(5)] + [request("late", waited=60.0), request("n0", model="n")]
+    policy = plan(queue=QueueLimits(scan=3))
+    decisions = pump(policy, queue, fleet, NOW, lambda: 0.0)
+    assert [d.request for d in decisions] == ["m0", "m1", "m2", "late", "n0"]
+    assert decisions[-1].reason is Reason.UNKNOWN_MODEL
+
+
+def test_admitted_ones_do_not_count_against_the_scan() -> None:
+    fleet = snapshot(view("a", slots=20, queued_prefill=100.0))
+    assert len(admitted(run([request(f"r{i}") for i in range(20)], fleet, scan=2))) == 20
+
+
+def test_rolls_may_come_from_a_journal() -> None:
+    fleet = snapshot(view("a"), view("b"))
+    queue = [request("r1"), request("r2")]
+    decisions = pump(plan(), queue, fleet, NOW, [0.9, 0.25])
+    assert [d.roll for d in decisions] == [0.9, 0.25]
+    assert pump(plan(), queue, fleet, NOW, repeat(0.5)) == pump(plan(), queue, fleet, NOW, lambda: 0.5)
+
+
+def test_a_warm_backend_is_waited_for_while_others_pass_to_the_cold_one() -> None:
+    fleet = snapshot(view("cold"), view("warm", running=1, reserved=30_000, backlog=2.5))
+    queue = [request("session", prompt=30_000, output=50, hits={"warm": hit(0.99)}), request("other", prompt=500)]
+    decisions = run(queue, fleet)
+    assert decisions[0].reason is Reason.WORTH_WAITING
+    assert admitted(decisions) == [("other", "cold")]

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.core.plan import ClassPolicy, QueueLimits
+from gateway.core.waiting import Waiting
+from tests.core.fleet import NOW, request
+
+CLASSES = {
+    "interactive": ClassPolicy("interactive", weight=8.0),
+    "default": ClassPolicy("default", weight=4.0),
+    "batch": ClassPolicy("batch", weight=1.0),
+}
+
+
+def waiting(**limits: float) -> Waiting:
+    return Waiting(QueueLimits(**limits), CLASSES)  # type: ignore[arg-type]
+
+
+def order(queue: Waiting, now: float = NOW) -> list[str]:
+    return [r.id for r in queue.in_order(now)]
+
+
+def serve(queue: Waiting, count: int, now: float = NOW) -> list[str]:
+    """Dispatch the first `count` one after the other."""
+    served = []
+    for _ in range(count):
+        first = next(queue.in_order(now))
+        queue.remove(first.id, dispatched=True)
+        served.append(first.id)
+    return served
+
+
+def test_first_come_first_served_inside_a_class() -> None:
+    queue = waiting()
+    for i in range(4):
+        assert queue.offer(request(f"r{i}"))
+    assert order(queue) == ["r0", "r1", "r2", "r3"]
+    assert serve(queue, 4) == ["r0", "r1", "r2", "r3"]
+
+
+def test_each_model_has_its_own_bound() -> None:
+    queue = waiting(length=2)
+    assert queue.offer(request("r1"))
+    assert queue.offer(request("r2"))
+    assert not queue.offer(request("r3"))
+    assert queue.offer(request("r4", model="n"))
+    assert queue.lengths == {"m": 2, "n": 1}
+    queue.remove("r1")
+    assert queue.offer(request("r3"))
+
+
+def test_nothing_is_left_of_a_request_that_was_removed() -> None:
+    queue = waiting()
+    queue.offer(request("r1", prompt=1000, output=200))
+    assert queue.work("m") == 1200
+    assert queue.get("r1") is not None
+    removed = queue.remove("r1")
+    assert removed is not None
+    assert removed.id == "r1"
+    assert queue.remove("r1") is None
+    assert queue.get("r1") is None
+    assert (len(queue), queue.lengths, queue.length("m"), order(queue)) == (0, {}, 0, [])
+
+
+def test_an_id_waits_once() -> None:
+    queue = waiting()
+    queue.offer(request("r1"))
+    assert "r1" in queue
+    with pytest.raises(ValueError, match="already waits"):
+        queue.offer(request("r1"))
+
+
+def test_newer_facts_keep_the_place() -> None:
+    queue = waiting()
+    queue.offer(request("r1"))
+    queue.offer(request("r2"))
+    queue.replace(request("r1", placement=9))
+    first = next(queue.in_order(NOW))
+    assert (first.id, first.placement) == ("r1", 9)
+
+
+def test_classes_share_by_weight() -> None:
+    queue = waiting()
+    for i in range(60):
+        for klass in CLASSES:
+            queue.offer(request(f"{klass}-{i}", klass=klass))
+    served = Counter(name.split("-")[0] for name in serve(queue, 39))
+    assert served == {"interactive": 24, "default": 12, "batch": 3}
+
+
+def test_the_order_shown_is_the_order_served() -> None:
+    queue = waiting()
+    for i in range(10):
+        queue.offer(request(f"i{i}", klass="interactive"))
+        queue.offer(request(f"b{i}", klass="batch", prompt=300))
+        queue.offer(request(f"d{i}", client=f"c{i % 3}"))
+    shown = order(queue)
+    assert serve(queue, 30) == shown
+
+
+def test_one_client_does_not_starve_another() -> None:
+    queue = waiting()
+    for i in range(50):
+        queue.offer(request(f"a{i}", client="a", prompt=4000))
+    serve(queue, 10)
+    queue.offer(request("b", client="b", prompt=200))
+    assert "b" in order(queue)[:2]
+
+
+def test_nor_when_the_flood_has_aged() -> None:
+    queue = waiting(aging=15.0)
+    for i in range(50):
+        queue.offer(request(f"a{i}", client="a", prompt=4000, waited=20.0))
+    serve(queue, 10)
+    queue.offer(request("b", client="b", prompt=200))
+    assert "b" in order(queue)[:2]
+
+
+def test_service_is_counted_in_tokens() -> None:
+    queue = waiting()
+    for i in range(20):
+        queue.offer(request(f"long{i}", client="a", prompt=9800, output=200))
+        queue.offer(request(f"short{i}", client="b", prompt=1800, output=200))
+    served = serve(queue, 12)
+    assert Counter(name.rstrip("0123456789") for name in served) == {"short": 10, "long": 2}
+
+
+def test_idling_earns_no_credit() -> None:
+    queue = waiting()
+    for i in range(40):
+        queue.offer(request(f"a{i}", client="a"))
+    serve(queue, 20)
+    for i in range(20):
+        queue.offer(request(f"b{i}", client="b"))
+    served = Counter(name[0] for name in serve(queue, 10))
+    assert served == {"a": 5, "b": 5}
+
+
+def test_leaving_the_queue_costs_nothing() -> None:
+    queue = waiting()
+    for i in range(5):
+        queue.offer(request(f"a{i}", client="a"))
+        queue.offer(request(f"b{i}", client="b"))
+    for i in range(4):
+        queue.remove(f"a{i}")
+    assert "a4" in order(queue)[:2]
+
+
+def test_the_head_of_a_class_comes_to_the_front_once_it_has_aged() -> None:
+    queue = waiting(aging=15.0)
+    queue.offer(request("old", klass="batch", waited=16.0))
+    queue.offer(request("older batch mate", klass="batch", waited=15.5))
+    for i in range(5):
+        queue.offer(request(f"i{i}", klass="interactive"))
+    assert order(queue)[0] == "old"
+
+
+def test_a_later_attempt_goes_before_its_client_s_new_requests() -> None:
+    queue = waiting()
+    queue.offer(request("new"))
+    queue.offer(request("again", attempt=1, waited=5.0))
+    assert order(queue) == ["again", "new"]
+
+
+def test_a_client_s_requests_for_several_models_share_its_turn() -> None:
+    queue = waiting()
+    for i in range(4):
+        queue.offer(request(f"am{i}", client="a", model="m"))
+        queue.offer(request(f"an{i}", client="a", model="n"))
+        queue.offer(request(f"bm{i}", client="b", model="m"))
+    served = Counter(name[0] for name in serve(queue, 8))
+    assert served == {"a": 4, "b": 4}
+
+
+def test_a_class_without_a_policy_waits_with_the_default_weight() -> None:
+    queue = waiting()
+    queue.offer(request("r1", klass="unheard"))
+    assert serve(queue, 1) == ["r1"]
+
+
+def test_counters_of_clients_that_left_are_dropped() -> None:
+    queue = waiting()
+    for i in range(3000):
+        queue.offer(request(f"r{i}", client=f"c{i}"))
+        queue.remove(f"r{i}", dispatched=True)
+    assert sum(len(clients) for clients in queue._clients.values()) <= 1100
+
+
+ARRIVALS = st.lists(
+    st.tuples(st.sampled_from(sorted(CLASSES)), st.sampled_from("abc"), st.sampled_from("mn"), st.integers(1, 5000)),
+    max_size=40,
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(ARRIVALS, st.floats(0.0, 60.0))
+def test_everyone_is_in_the_order_once(arrivals: list[tuple[str, str, str, int]], waited: float) -> None:
+    queue = waiting()
+    for i, (klass, client, model, prompt) in enumerate(arrivals):
+        queue.offer(request(f"r{i}", klass=klass, client=client, model=model, prompt=prompt, waited=waited))
+    assert sorted(order(queue)) == sorted(f"r{i}" for i in range(len(arrivals)))
+    assert len(set(serve(queue, len(arrivals)))) == len(arrivals)
+    assert len(queue) == 0
