@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -49,6 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             module.add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=summary)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ✓ shows a ?, and no traceback
     args = parser.parse_args(words)
     if not args.command:
         parser.print_help()

@@ -1,4 +1,4 @@
-"""A record in words and seconds: every candidate, its terms or why it fell out, and what was measured afterwards."""
+"""A record in words and seconds: what was asked, each decision with its candidates, predicted against measured."""
 
 from __future__ import annotations
 
@@ -6,156 +6,184 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from gateway.core.reasons import SENTENCES, Reason
+from gateway.telemetry.figures import count, ratio, seconds
+from gateway.telemetry.weighed import Costs, candidate_lines, sentence
 
 __all__ = ["explain_text"]
 
 _Row = Mapping[str, Any]
 
+_COUNTED = {"A": "estimated from its bytes", "B": "its start counted, the rest estimated", "C": "counted"}
+_WAIT_SHOWN = 0.005
+"""Seconds in the queue from which a decision says so."""
+
 
 def explain_text(record: Mapping[str, Any]) -> RenderableType:
-    """Something that `rich` prints: the request, each decision with its candidates, predicted against measured."""
-    parts: list[RenderableType] = [_heading(record)]
+    """Something that `rich` prints, for 80 columns and more, of what `telemetry.record.entry_record` gives."""
     decisions: Sequence[_Row] = record.get("decisions", ())
+    settled: _Row | None = record.get("settled")
+    parts: list[RenderableType] = [_heading(record), _request(record.get("request", {}))]
     for number, decision in enumerate(decisions, 1):
-        parts.append(Text(""))
-        parts.append(_verdict(decision, number, len(decisions)))
-        candidates = decision.get("candidates", ())
-        if candidates:
-            parts.append(_candidates(decision, candidates))
-    parts.append(Text(""))
-    settled = record.get("settled")
-    parts.append(_outcome(decisions[-1] if decisions else {}, settled) if settled else Text("not finished yet", "dim"))
+        last = number == len(decisions)
+        parts += [Text(""), _verdict(record, decision, number, len(decisions))]
+        if decision.get("candidates"):
+            parts += [Text(""), _indented(candidate_lines(decision))]
+        if any(candidate.get("total") is not None for candidate in decision.get("candidates", ())):
+            parts += [Text(""), _indented(Costs(decision))]
+        if not last and decision.get("verdict") == "admit":
+            parts += [
+                Text(""),
+                Text(f"{decision.get('backend')} failed before its first token; tried elsewhere", "red"),
+            ]
+    last_one: _Row = decisions[-1] if decisions else {}
+    if settled is not None:
+        parts += [Text(""), *_outcome(record, last_one, settled)]
+    elif last_one.get("verdict") == "admit":
+        parts += [Text(""), Text("… not finished yet", "yellow")]
     return Group(*parts)
 
 
-def _heading(record: _Row) -> Text:
-    request = record.get("request", {})
-    text = Text.assemble(("request ", "bold"), (str(record.get("id", "?")), "bold cyan"))
+def _indented(what: RenderableType) -> Padding:
+    return Padding(what, (0, 0, 0, 2), expand=False)
+
+
+def _heading(record: _Row) -> RenderableType:
+    title = Text(str(record.get("id", "?")), "bold cyan")
     at = record.get("at")
     if isinstance(at, int | float):
-        text.append(f"  {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC", "dim")
-    asked = request.get("model", "?")
-    estimate = request.get("estimates", {}).get(asked) or next(iter(request.get("estimates", {}).values()), None)
-    text.append(f"\nmodel {asked}  client {request.get('client', '?')}  class {request.get('class', '?')}")
-    text.append(f"  data {request.get('label', '?')}")
+        title.append(f"  {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC", "not bold dim")
+    return Rule(title, align="left", style="dim")
+
+
+def _request(request: _Row) -> RenderableType:
+    asked = str(request.get("model", "?"))
+    wants = [asked, "streamed" if request.get("stream") else "in one piece"]
+    if request.get("max_tokens") is not None:
+        wants.append(f"at most {_tokens(request['max_tokens'])}")
+    if (request.get("n") or 1) > 1:
+        wants.append(f"{request['n']} choices")
+    if request.get("needs"):
+        wants.append(f"needs {', '.join(request['needs'])}")
+    rows = [("asked for", ", ".join(wants)), ("from", _sender(request))]
+    estimates = request.get("estimates") or {}
+    estimate = estimates.get(asked) or next(iter(estimates.values()), None)
     if estimate:
-        text.append(
-            f"\nestimated prompt {estimate['prompt']:,} tokens (at most {estimate['prompt_high']:,}, tier "
-            f"{estimate['tier']}), output {estimate['output']:,} (reserve {estimate['output_high']:,})"
-        )
-    needs = request.get("needs")
-    if needs:
-        text.append(f"\nneeds {', '.join(needs)}")
-    if request.get("tried"):
-        text.append(f"\nalready tried {', '.join(request['tried'])}")
-    return text
-
-
-def _sentence(reason: object) -> str:
-    try:
-        return SENTENCES[Reason(str(reason))]
-    except (ValueError, KeyError):
-        return str(reason)
-
-
-def _verdict(decision: _Row, number: int, of: int) -> Text:
-    verdict, reason = str(decision.get("verdict", "?")), decision.get("reason")
-    style = {"admit": "bold green", "wait": "bold yellow"}.get(verdict, "bold red")
-    text = Text(f"decision {number} of {of}: " if of > 1 else "decision: ")
-    text.append(verdict, style)
-    if decision.get("backend"):
-        text.append(f" → {decision['backend']}")
-        served = decision.get("served_as") or decision.get("model")
-        text.append(f" ({served}{', a fallback' if decision.get('tier') else ''})")
-    else:
-        text.append(f": {_sentence(reason)}")
-    if decision.get("limit") is not None:
-        text.append(f"; at most {decision['limit']:,} tokens fit")
-    if decision.get("retry_after") is not None:
-        text.append(f"; try again in {_seconds(decision['retry_after'])}")
-    return text
-
-
-def _candidates(decision: _Row, candidates: Sequence[_Row]) -> Table:
-    names: list[str] = []
-    for candidate in candidates:
-        names.extend(name for name, _ in candidate.get("terms", ()) if name not in names)
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("backend")
-    table.add_column("model")
-    for name in (*names, "total"):
-        table.add_column(name.replace("_", " "), justify="right")
-    table.add_column("prompt / cached / KV", justify="right")
-    table.add_column("why not")
-    ordered = sorted(candidates, key=lambda c: (c.get("total") is None, c.get("tier", 0), c.get("total") or 0.0))
-    for candidate in ordered:
-        chosen = candidate["backend"] == decision.get("backend") and candidate.get("total") is not None
-        chosen = chosen and candidate.get("tier", 0) == decision.get("tier", 0)
-        terms = dict(candidate.get("terms", ()))
-        table.add_row(
-            f"▶ {candidate['backend']}" if chosen else f"  {candidate['backend']}",
-            str(candidate.get("model", "")),
-            *(_seconds(terms.get(name)) for name in names),
-            _seconds(candidate.get("total")),
-            _footprint(candidate.get("footprint")),
-            _why_not(candidate),
-            style="bold green" if chosen else ("dim" if candidate.get("total") is None else ""),
-        )
+        rows.append(("prompt", _prompt(estimate)))
+    known = [
+        f"{backend} {hit['share'] * hit.get('trust', 1.0):.0%}" for backend, hit in request.get("hits", {}).items()
+    ]
+    if known:
+        rows.append(("cached", f"{', '.join(known)} of the prompt, as far as is known"))
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, Text(value))
     return table
 
 
-def _why_not(candidate: _Row) -> str:
-    reason = candidate.get("reason")
-    if reason is None:
-        return ""
-    needed, limit = candidate.get("needed"), candidate.get("limit")
-    detail = f" (needs {needed:,g}, limit {limit:,g})" if needed is not None and limit is not None else ""
-    return _sentence(reason) + detail
+def _sender(request: _Row) -> str:
+    said = f"client {request.get('client', '?')}, class {request.get('class', '?')}, {request.get('label', '?')} data"
+    return f"{said}, already failed on {', '.join(request['tried'])}" if request.get("tried") else said
 
 
-def _footprint(footprint: _Row | None) -> str:
-    if not footprint:
-        return ""
-    return f"{footprint['prompt']:,} / {footprint['cached']:,} / {footprint['kv']:,}"
+def _prompt(estimate: _Row) -> str:
+    said = f"about {_tokens(estimate['prompt'])}"
+    if estimate.get("prompt_high", 0) > estimate["prompt"]:
+        said += f" (95 % sure: under {count(estimate['prompt_high'])})"
+    return f"{said}, {_COUNTED.get(str(estimate.get('tier')), 'estimated')}"
 
 
-def _seconds(value: object) -> str:
-    if not isinstance(value, int | float):
-        return ""
-    if abs(value) < 1.0:
-        return f"{value * 1000:.0f} ms"
-    return f"{value:.2f} s" if abs(value) < 100 else f"{value:,.0f} s"
+def _tokens(number: float) -> str:
+    return f"{count(number)} token{'' if number == 1 else 's'}"
 
 
-def _outcome(decision: _Row, settled: _Row) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("", "predicted", "measured"):
-        table.add_column(name, justify="left" if not name else "right")
-    footprint = decision.get("footprint") or {}
-    table.add_row("outcome", "", f"{settled['outcome']} ({settled['status']})")
-    if settled.get("code"):
-        table.add_row("error code", "", str(settled["code"]))
-    rows: tuple[tuple[str, object, object], ...] = (
+def _verdict(record: _Row, decision: _Row, number: int, of: int) -> Text:
+    verdict, reason = str(decision.get("verdict", "?")), decision.get("reason")
+    text = Text()
+    if of > 1:
+        text.append(f"{number}/{of} ", "dim")
+    waited, after = _waited(record, decision), ""
+    if waited >= _WAIT_SHOWN:
+        # Later ones came after failed attempts, which took their time too.
+        after = f" after {seconds(waited)}{' in the queue' if number == 1 else ''}"
+    if verdict == "admit":
+        text.append("✓ admitted", "bold green")
+        text.append(f" to {decision.get('backend')}{_under(record, decision)}{after}")
+        return text
+    if verdict == "wait":
+        text.append("… waits", "bold yellow")
+        text.append(f"{after and f', {seconds(waited)} so far'}: {_tail(sentence(reason))}")
+        return text
+    text.append({"shed": "✗ shed", "reject": "✗ rejected"}.get(verdict, verdict), "bold red")
+    text.append(f"{after}: {sentence(reason)}")
+    if decision.get("limit") is not None:
+        text.append(f"; at most {_tokens(decision['limit'])} fit")
+    if decision.get("retry_after") is not None:
+        text.append(f"; try again in {seconds(decision['retry_after'])}")
+    return text
+
+
+def _tail(said: str) -> str:
+    return said.removeprefix("waiting: ").removeprefix("waiting ")
+
+
+def _waited(record: _Row, decision: _Row) -> float:
+    now, arrival = decision.get("now"), record.get("request", {}).get("arrival")
+    return float(now - arrival) if isinstance(now, int | float) and isinstance(arrival, int | float) else 0.0
+
+
+def _under(record: _Row, decision: _Row) -> str:
+    """The model that answers, where it is not simply the one asked for."""
+    asked, model, served = record.get("request", {}).get("model"), decision.get("model"), decision.get("served_as")
+    if decision.get("tier"):
+        return f" with {model}, fallback {decision['tier']} of {asked}"
+    return f" as {served}" if served and served != asked else ""
+
+
+def _outcome(record: _Row, decision: _Row, settled: _Row) -> list[RenderableType]:
+    good = settled["outcome"] == "completed"
+    line = Text("✓ " if good else "✗ ", "green" if good else "red")
+    line.append(str(settled["outcome"]).replace("_", " "), "bold green" if good else "bold red")
+    line.append(f", HTTP {settled['status']}{', ' + settled['code'] if settled.get('code') else ''}")
+    line.append(f", {seconds(settled.get('total_s'))} from arrival to end")
+    if decision.get("verdict") != "admit":
+        return [line]
+    return [line, Text(""), _indented(_measured(record, decision, settled))]
+
+
+def _measured(record: _Row, decision: _Row, settled: _Row) -> Table:
+    footprint, waited = decision.get("footprint") or {}, _waited(record, decision)
+    first, each = decision.get("predicted_ttft"), decision.get("predicted_tpot")
+    output = footprint.get("output_mean")
+    whole = None
+    if first is not None and each is not None and output is not None:
+        whole = waited + first + output * each
+    durations = (
         ("queue", None, settled.get("queue_s")),
-        ("first token", decision.get("predicted_ttft"), settled.get("ttft_s")),
-        ("per token", decision.get("predicted_tpot"), settled.get("tpot_s")),
-        ("whole request", None, settled.get("total_s")),
+        ("first token", first, settled.get("ttft_s")),
+        ("per token", each, settled.get("tpot_s")),
+        ("whole request", whole, settled.get("total_s")),
     )
-    for name, predicted, measured in rows:
-        if predicted is not None or measured is not None:
-            table.add_row(name, _seconds(predicted), _seconds(measured))
     counts = (
         ("prompt tokens", footprint.get("prompt"), settled.get("prompt_tokens")),
-        ("cached tokens", footprint.get("cached"), settled.get("cached_tokens")),
-        ("output tokens", footprint.get("output_mean"), settled.get("completion_tokens")),
+        ("of them cached", footprint.get("cached"), settled.get("cached_tokens")),
+        ("output tokens", output, settled.get("completion_tokens")),
     )
-    for name, predicted, measured in counts:
-        if predicted is not None or measured is not None:
-            table.add_row(name, *(f"{value:,}" if value is not None else "" for value in (predicted, measured)))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(no_wrap=True)
+    for name in ("predicted", "measured", ""):
+        table.add_column(name, justify="right", no_wrap=True)
+    for rows, form in ((durations, seconds), (counts, count)):
+        for label, predicted, measured in rows:
+            if predicted is not None or measured is not None:
+                table.add_row(
+                    label, form(predicted) or "–", form(measured) or "–", Text(ratio(measured, predicted), "dim")
+                )
     return table

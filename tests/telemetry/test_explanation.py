@@ -29,41 +29,52 @@ DONE = Settled(
 )
 
 
-def shown(record: dict[str, object], color: bool = False) -> str:
-    console = Console(file=io.StringIO(), width=160, force_terminal=color, color_system="standard" if color else None)
+def shown(record: dict[str, object], color: bool = False, width: int = 80) -> str:
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        highlight=False,
+        force_terminal=color,
+        color_system="standard" if color else None,
+    )
     console.print(explain_text(record))
     assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
 
 
-def test_each_candidate_with_its_terms_or_its_reason(request_: Request, admit: Decision) -> None:
+def lines_of(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_each_candidate_with_its_seconds_or_its_reason(request_: Request, admit: Decision) -> None:
     text = shown(entry_record(1.7e9, request_, [admit], DONE))
-    rows = {
-        line.split()[1] if "▶" in line else line.split()[0]: line
-        for line in text.splitlines()
-        if " code " in line and "ms" in line
-    }
-    assert "700 ms" in rows["rig"]
-    assert "▶" in rows["rig"]
-    assert "4.20 s" in rows["spark"]
-    assert "▶" not in rows["spark"]
-    assert "has a context window below this request (needs 9,712, limit 8,192)" in text
-    assert text.index("▶ rig") < text.index("spark") < text.index("p40")
-    assert "rig (org/code)" in text
+    assert "  ▶  rig    750 ms  chosen\n  ✓  spark  4.30 s  open, 3.55 s more\n" in text
+    said = " ".join(text.split())
+    assert "✗ p40 has a context window below this request (needs 9,712 tokens, window 8,192)" in said
+    assert "✓ admitted to rig as org/code after 500 ms in the queue" in text
+
+
+def test_the_terms_of_every_priced_backend(request_: Request, admit: Decision) -> None:
+    rows = lines_of(shown(entry_record(1.7e9, request_, [admit], DONE)))
+    assert ["rig", "spark"] in rows
+    assert ["prefill", "700", "ms", "4.20", "s"] in rows
+    assert ["harm", "50", "ms", "100", "ms"] in rows
+    assert ["total", "750", "ms", "4.30", "s"] in rows
+    assert ["of", "them", "cached", "8,000", "8,000"] in rows
 
 
 def test_predicted_beside_measured(request_: Request, admit: Decision) -> None:
-    text = shown(entry_record(1.7e9, request_, [admit], DONE))
-    first = next(line for line in text.splitlines() if line.startswith("first token"))
-    assert first.split() == ["first", "token", "750", "ms", "810", "ms"]
-    cached = next(line for line in text.splitlines() if line.startswith("cached tokens"))
-    assert cached.split() == ["cached", "tokens", "8,000", "7,900"]
+    rows = lines_of(shown(entry_record(1.7e9, request_, [admit], DONE)))
+    assert ["first", "token", "750", "ms", "810", "ms", "×1.08"] in rows
+    assert ["of", "them", "cached", "8,000", "7,900", "×0.99"] in rows
+    assert ["whole", "request", "7.25", "s", "2.50", "s", "×0.34"] in rows
+    assert ["queue", "–", "10", "ms"] in rows
 
 
 def test_the_chosen_one_stands_out(request_: Request, admit: Decision) -> None:
     text = shown(entry_record(1.7e9, request_, [admit], None), color=True)
-    line = next(line for line in text.splitlines() if "▶ rig" in line)
-    assert "\x1b[1;32m" in line
+    line = next(line for line in text.splitlines() if "▶" in line)
+    assert "\x1b[1;32mrig" in line
     assert "not finished yet" in text
 
 
@@ -93,7 +104,7 @@ def test_from_a_journal_file_and_its_older_ones(
     assert args.run(args) == 0
     assert json.loads(capsys.readouterr().out) == record
     assert explain.run(parse("r-1", "--journal", str(path))) == 0
-    assert "▶ rig" in capsys.readouterr().out
+    assert "▶  rig" in capsys.readouterr().out
     assert explain.run(parse("r-2", "--journal", str(path))) == 1
     assert "r-2" in capsys.readouterr().err
     assert explain.run(parse("r-1", "--journal", str(tmp_path / "none"))) == 2
