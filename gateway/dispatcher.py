@@ -31,9 +31,10 @@ from gateway.core.retrying import Retry, RetryBudget, may_retry
 from gateway.core.scheduling import retry_after
 from gateway.core.snapshot import Snapshot
 from gateway.core.waiting import Waiting
-from gateway.errors import GatewayError, Unavailable
+from gateway.errors import GatewayError, StoreError, Unavailable
 from gateway.fleet.roster import Roster
 from gateway.state.store import Refused, Store
+from gateway.telemetry.log import log_failure
 from gateway.wire.refusal import refusal
 
 __all__ = ["Dispatcher", "Observer"]
@@ -118,6 +119,7 @@ class Dispatcher:
             return await arrival.answer
         except asyncio.CancelledError:
             self._forget(arrival)
+            self._wake.set()
             if arrival.answer.done() and not arrival.answer.cancelled() and arrival.answer.exception() is None:
                 self.settle(arrival.answer.result(), Ended(), None)  # granted in the moment in which the client left
             raise
@@ -239,7 +241,16 @@ class Dispatcher:
             except TimeoutError:
                 pass
             self._wake.clear()
-            await self._turn()
+            try:
+                await self._turn()
+            except Exception as error:
+                self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """A fault of ours in a turn: told to those who wait, who would else wait for ever; the next turn is another."""
+        log_failure("a turn of deciding failed", error)
+        for arrival in list(self._arrivals.values()):
+            self._answer(arrival, GatewayError("the gateway failed to decide upon this request; its log has the trace"))
 
     async def _turn(self) -> None:
         """Take in who arrived, then pump. A full queue is pumped first: what it holds may just have found room."""
@@ -286,7 +297,7 @@ class Dispatcher:
         anew = False
         for decision in decisions:
             arrival = self._arrivals.get(decision.request)
-            if arrival is None or decision.verdict is Verdict.WAIT:
+            if arrival is None or arrival.answer.done() or decision.verdict is Verdict.WAIT:
                 continue
             if decision.verdict is Verdict.ADMIT:
                 anew |= await self._admit(arrival, decision, snapshot)
@@ -305,7 +316,11 @@ class Dispatcher:
         arrival.grants += 1
         limits = limits_of(view, self.plan, request, snapshot.now)
         prefill = decision.predicted_prefill
-        reply = await self.store.reserve(lease_id, view.name, decision.footprint, prefill, limits, self._now())
+        try:
+            reply = await self.store.reserve(lease_id, view.name, decision.footprint, prefill, limits, self._now())
+        except StoreError as error:
+            self._answer(arrival, error)
+            return False
         if isinstance(reply, Refused):
             return True
         self.roster.reserved(view.name, reply.totals)

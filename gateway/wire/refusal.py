@@ -38,6 +38,10 @@ def unknown_model(model: str, known: tuple[str, ...]) -> UnknownModel:
     return UnknownModel(f"The model '{_short(model)}' does not exist here. Models you can use: {shown}.", param="model")
 
 
+def _unknown(request: Request, _decision: Decision, plan: Plan) -> GatewayError:
+    return unknown_model(request.model, tuple(plan.routes))
+
+
 def _context(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
     estimate = max((e.prompt for e in request.estimates.values()), default=0)
     limit = decision.limit or 0
@@ -127,6 +131,7 @@ def _short(name: str) -> str:
 
 
 _MAKERS: dict[Reason, Callable[[Request, Decision, Plan], GatewayError]] = {
+    Reason.UNKNOWN_MODEL: _unknown,
     Reason.CONTEXT_TOO_LONG: _context,
     Reason.QUEUE_FULL: _saturated,
     Reason.QUEUE_TIMEOUT: _saturated,

@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+import pytest
+
+from gateway.core.decision import Decision
+from gateway.core.failure import FailureKind
+from gateway.core.lease import Ended, Lease
+from gateway.core.plan import QueueLimits
+from gateway.core.reasons import Reason
+from gateway.errors import GatewayError, OverQuota, Saturated, StoreError, Unavailable
+from tests.core.fleet import request
+from tests.shell.dispatch_rig import Rig, plan_of, turns
+
+DONE = Ended(completed=True, finished=True, prompt_tokens=1000, output_tokens=20)
+
+Make = Callable[..., Rig]
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    """Makes rigs whose dispatchers run; they must be empty in the end."""
+    rigs: list[Rig] = []
+
+    def maker(*names: str, **more: object) -> Rig:
+        rig = Rig(*names, **more)
+        rig.dispatcher.start()
+        rigs.append(rig)
+        return rig
+
+    yield maker
+    for rig in rigs:
+        assert rig.nothing_left
+        await rig.dispatcher.stop()
+
+
+def end(rig: Rig, *leases: Lease, how: Ended = DONE) -> None:
+    for lease in leases:
+        rig.dispatcher.settle(lease, how, None)
+
+
+async def test_a_free_backend_is_leased_at_once_and_given_back_once(make: Make) -> None:
+    rig = make()
+    lease = await rig.submit(request())
+    assert (lease.backend, rig.running, lease.alone) == ("a", 1, True)
+    end(rig, lease, lease)
+    assert rig.running == 0
+    assert [decision.reason for decision in rig.seen.decisions] == [Reason.ADMITTED]
+
+
+async def test_requests_over_the_slots_wait_in_order_of_arrival(make: Make) -> None:
+    rig = make()
+    first, second, third = (rig.submit(request(f"r{n}", waited=-0.001 * n)) for n in range(3))
+    lease = await first
+    await turns()
+    assert not second.done()
+    assert rig.dispatcher.waiting() == {"m": 2}
+    end(rig, lease)
+    lease = await second
+    await turns()
+    assert not third.done()
+    end(rig, lease)
+    end(rig, await third)
+
+
+async def test_who_leaves_the_queue_leaves_no_trace_and_the_next_moves_up(make: Make) -> None:
+    rig = make()
+    lease = await rig.submit(request("r0"))
+    left, stays = rig.submit(request("r1")), rig.submit(request("r2"))
+    await turns()
+    left.cancel()
+    await turns()
+    assert left.cancelled()
+    assert rig.dispatcher.waiting() == {"m": 1}
+    end(rig, lease)
+    lease = await stays
+    assert [decision.request for decision in rig.seen.decisions] == ["r0", "r2"]
+    end(rig, lease)
+
+
+async def test_who_leaves_before_the_dispatcher_has_looked_is_never_decided_upon(make: Make) -> None:
+    rig = make()
+    await turns()
+    task = rig.submit(request())
+    asyncio.get_running_loop().call_soon(task.cancel)
+    await turns()
+    assert task.cancelled()
+    assert rig.store.asked == 0
+
+
+async def test_who_leaves_while_the_store_is_asked_gives_the_lease_back(make: Make) -> None:
+    rig = make()
+    rig.store.gate = asyncio.Event()
+    task = rig.submit(request())
+    await rig.store.reached.wait()
+    task.cancel()
+    await turns()
+    assert task.cancelled()
+    rig.store.gate.set()
+    await turns()
+    assert rig.store.asked == 1
+    assert rig.nothing_left
+
+
+async def test_who_leaves_in_the_moment_of_the_grant_gives_the_lease_back(make: Make) -> None:
+    rig = make()
+    task = rig.submit(request())
+
+    def leave(_decision: Decision) -> None:
+        """Queued before the waking of the waiter: the cancellation finds the answer already there."""
+        asyncio.get_running_loop().call_soon(task.cancel)
+
+    rig.seen.on_decided = leave
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert rig.seen.decisions[0].reason is Reason.ADMITTED
+    assert rig.nothing_left
+
+
+async def test_a_cancelled_waiter_does_not_keep_the_place_from_the_next(make: Make) -> None:
+    rig = make()
+    rig.store.gate = asyncio.Event()
+    leaves, follows = rig.submit(request("r0")), rig.submit(request("r1"))
+    await rig.store.reached.wait()
+    leaves.cancel()
+    rig.store.gate.set()
+    end(rig, await asyncio.wait_for(follows, 1))
+
+
+async def test_a_refused_reservation_is_decided_again_in_the_same_turn(make: Make) -> None:
+    rig = make()
+    rig.store.refusals = 2
+    end(rig, await asyncio.wait_for(rig.submit(request()), 0.08))  # a tick would take longer
+    assert rig.store.asked == 3
+
+
+async def test_a_store_that_goes_on_refusing_is_asked_a_bounded_number_of_times_a_turn(make: Make) -> None:
+    rig = make()
+    rig.store.refusals = 1_000_000
+    task = rig.submit(request(wait=5.0))
+    await turns()
+    assert rig.store.asked == 3
+    assert not task.done()
+    rig.pass_time(6.0)
+    with pytest.raises(Saturated) as refusal:
+        await task
+    assert refusal.value.reason is Reason.QUEUE_TIMEOUT
+
+
+async def test_a_store_that_fails_is_told_to_the_client_and_the_next_request_is_served(make: Make) -> None:
+    rig = make()
+    rig.store.error = StoreError("the shared state does not answer")
+    with pytest.raises(StoreError):
+        await asyncio.wait_for(rig.submit(request("r0")), 1)
+    end(rig, await asyncio.wait_for(rig.submit(request("r1")), 1))
+
+
+async def test_a_fault_in_a_turn_ends_no_more_than_the_requests_of_that_turn(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = make()
+    rig.store.error = ZeroDivisionError()
+    with pytest.raises(GatewayError) as refusal:
+        await asyncio.wait_for(rig.submit(request("r0")), 1)
+    assert refusal.value.status == 500
+    assert "decid" in caplog.text
+    end(rig, await asyncio.wait_for(rig.submit(request("r1")), 1))
+
+
+async def test_a_full_queue_turns_the_next_away_at_once_with_a_time_to_come_back(make: Make) -> None:
+    rig = make(queue=QueueLimits(length=1))
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    await turns()
+    with pytest.raises(Saturated) as refusal:
+        await rig.submit(request("r2"))
+    assert refusal.value.reason is Reason.QUEUE_FULL
+    assert refusal.value.retry_after is not None
+    assert 1 <= refusal.value.retry_after <= 59
+    end(rig, lease)
+    end(rig, await waits)
+
+
+async def test_a_full_queue_is_emptied_first_when_room_came_in_the_same_moment(make: Make) -> None:
+    rig = make(queue=QueueLimits(length=1))
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    await turns()
+    end(rig, lease)  # in the same turn as the next arrival
+    arrives = rig.submit(request("r2"))
+    end(rig, await waits)
+    end(rig, await arrives)
+
+
+async def test_without_a_queue_a_free_backend_still_serves_and_a_busy_one_refuses(make: Make) -> None:
+    rig = make(queue=QueueLimits(length=0))
+    lease = await asyncio.wait_for(rig.submit(request("r0")), 1)
+    with pytest.raises(Saturated) as refusal:
+        await asyncio.wait_for(rig.submit(request("r1")), 1)
+    assert refusal.value.reason is Reason.QUEUE_FULL
+    end(rig, lease)
+    end(rig, await asyncio.wait_for(rig.submit(request("r2")), 1))
+
+
+async def test_many_arrivals_in_one_turn_are_all_answered_one_way_or_the_other(make: Make) -> None:
+    rig = make("a", "b", slots=3, queue=QueueLimits(length=4))
+    tasks = [rig.submit(request(f"r{n}")) for n in range(20)]
+    await turns(60)
+    answered = [task for task in tasks if task.done()]
+    assert sum(task.exception() is None for task in answered) == 6
+    assert sum(isinstance(task.exception(), Saturated) for task in answered) == 10
+    assert rig.dispatcher.waiting() == {"m": 4}
+    end(rig, *(task.result() for task in answered if task.exception() is None))
+    end(rig, *[await task for task in tasks if task not in answered])
+
+
+async def test_random_arrivals_cancels_and_refusals_leave_the_ledger_empty(make: Make) -> None:
+    rig = make("a", "b", slots=2)
+    for round_ in range(150):
+        rig.store.refusals = round_ % 3
+        task = rig.submit(request(f"r{round_}"))
+        await turns(round_ % 7)
+        if round_ % 2:
+            task.cancel()
+        await turns(8)
+        if not task.cancelled() and task.done():
+            end(rig, task.result())
+        else:
+            task.cancel()
+            await turns(2)
+    assert rig.nothing_left
+
+
+async def test_time_in_the_queue_ends_at_its_limit(make: Make) -> None:
+    rig = make(queue=QueueLimits(length=5, wait=10.0))
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1", wait=10.0))
+    await turns()
+    rig.pass_time(9.0)
+    await turns()
+    assert not waits.done()
+    rig.pass_time(1.5)
+    with pytest.raises(Saturated) as refusal:
+        await waits
+    assert refusal.value.code == "queue_timeout"
+    end(rig, lease)
+
+
+async def test_a_tick_notices_that_time_is_up_without_any_event(make: Make) -> None:
+    rig = make()
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1", wait=1.0))
+    await turns()
+    rig.clock.now += 2.0
+    with pytest.raises(Saturated):
+        await asyncio.wait_for(waits, 1)
+    end(rig, lease)
+
+
+async def test_a_new_plan_with_more_room_lets_those_who_wait_in(make: Make) -> None:
+    rig = make(slots=1)
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    await turns()
+    plan = plan_of("a", version=1)
+    rig.declare(plan, slots=2)
+    rig.dispatcher.replan(plan)
+    end(rig, await asyncio.wait_for(waits, 1), lease)
+
+
+async def test_a_new_plan_with_less_room_kills_nobody_and_starts_nothing_until_enough_have_ended(make: Make) -> None:
+    rig = make(slots=3)
+    leases = [await rig.submit(request(f"r{n}")) for n in range(3)]
+    plan = plan_of("a", version=1)
+    rig.declare(plan, slots=1)
+    rig.dispatcher.replan(plan)
+    waits = rig.submit(request("r3"))
+    for left in (2, 1):
+        end(rig, leases[left])
+        await turns()
+        assert rig.running == left
+        assert not waits.done()
+    end(rig, leases[0])
+    end(rig, await asyncio.wait_for(waits, 1))
+
+
+async def test_a_removed_backend_is_forgotten_when_its_last_request_has_ended(make: Make) -> None:
+    rig = make("a", "b")
+    lease = await rig.submit(request("r0", tried=frozenset("b")))
+    plan = plan_of("b", version=1)
+    rig.declare(plan)
+    rig.dispatcher.replan(plan)
+    assert rig.drained == []
+    assert rig.roster.get("a") is not None
+    end(rig, await rig.submit(request("r1")))
+    assert rig.seen.decisions[-1].backend == "b"
+    end(rig, lease)
+    assert rig.drained == ["a"]
+    assert rig.roster.get("a") is None
+
+
+async def test_a_route_that_a_new_plan_lacks_is_refused_to_those_who_wait_for_it(make: Make) -> None:
+    rig = make()
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    await turns()
+    plan = replace(plan_of("a", version=1), routes={"other": rig.dispatcher.plan.routes["m"]})
+    rig.dispatcher.replan(plan)
+    with pytest.raises(GatewayError) as refusal:
+        await asyncio.wait_for(waits, 1)
+    assert refusal.value.reason is Reason.UNKNOWN_MODEL
+    assert refusal.value.status == 404
+    end(rig, lease)
+
+
+async def test_stopping_tells_those_who_wait_and_those_who_come_later(make: Make) -> None:
+    rig = make()
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    await turns()
+    await rig.dispatcher.stop()
+    with pytest.raises(Unavailable) as refusal:
+        await waits
+    assert refusal.value.reason is Reason.SHUTTING_DOWN
+    with pytest.raises(Unavailable):
+        await rig.submit(request("r2"))
+    end(rig, lease)
+
+
+async def test_a_failed_attempt_goes_elsewhere_and_has_the_backend_looked_at(make: Make) -> None:
+    rig = make("a", "b")
+    lease = await rig.submit(request("r0"))
+    failed = Ended(failure=FailureKind.CONNECT)
+    end(rig, lease, how=failed)
+    assert rig.looked_at == [lease.backend]
+    following = rig.dispatcher.retry(lease, FailureKind.CONNECT)
+    assert following is not None
+    other = await rig.submit(following)
+    assert {lease.backend, other.backend} == {"a", "b"}
+    end(rig, other, how=failed)
+    following = rig.dispatcher.retry(other, FailureKind.CONNECT)
+    assert following is not None
+    with pytest.raises(Unavailable):
+        await rig.submit(following)
+
+
+async def test_what_the_caller_did_wrong_is_not_tried_again_and_the_backend_not_looked_at(make: Make) -> None:
+    rig = make("a", "b")
+    lease = await rig.submit(request("r0"))
+    end(rig, lease, how=Ended(failure=FailureKind.CLIENT))
+    assert rig.dispatcher.retry(lease, FailureKind.CLIENT) is None
+    assert rig.looked_at == []
+
+
+async def test_a_long_answer_extends_its_reservation_as_it_grows(make: Make) -> None:
+    rig = make(slots=4)
+    lease = await rig.submit(request("r0", output=100))
+    before = rig.dispatcher.totals("a").reserved
+    rig.dispatcher.first_token(lease)
+    rig.dispatcher.progress(lease, 64)
+    assert rig.dispatcher.totals("a").reserved == before
+    rig.dispatcher.progress(lease, 95)
+    assert rig.dispatcher.totals("a").reserved > before
+    end(rig, lease)
+    assert rig.dispatcher.totals("a").reserved == 0
+
+
+async def test_an_abandoned_request_keeps_its_place_until_the_engine_can_have_let_go(make: Make) -> None:
+    rig = make()
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    rig.dispatcher.settle(lease, Ended(), None, linger=2.0)
+    await turns()
+    assert rig.running == 1
+    assert not waits.done()
+    rig.pass_time(2.1)
+    end(rig, await asyncio.wait_for(waits, 1))
+
+
+async def test_an_engine_that_says_it_let_go_frees_the_place_sooner(make: Make) -> None:
+    rig = make()
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    rig.dispatcher.settle(lease, Ended(), None, linger=30.0)
+    await turns()
+    rig.dispatcher.observed("a", 0)
+    rig.dispatcher.fleet_changed()
+    end(rig, await asyncio.wait_for(waits, 1))
+
+
+async def test_a_clients_own_limit_makes_it_wait_while_others_pass(make: Make) -> None:
+    rig = make(slots=4)
+    lease = await rig.submit(request("r0", client="x", client_limit=1))
+    waits = rig.submit(request("r1", client="x", client_limit=1, wait=5.0))
+    end(rig, await asyncio.wait_for(rig.submit(request("r2", client="y")), 1))
+    assert not waits.done()
+    rig.pass_time(6.0)
+    with pytest.raises(OverQuota):
+        await waits
+    end(rig, lease)
+
+
+async def test_a_first_token_after_the_end_counts_for_nothing(make: Make) -> None:
+    rig = make()
+    lease = await rig.submit(request())
+    end(rig, lease)
+    rig.dispatcher.first_token(lease)
+    rig.dispatcher.progress(lease, 5)
+    assert rig.dispatcher.totals("a").decoding == 0
