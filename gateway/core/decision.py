@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from gateway.core.footprint import Footprint
 from gateway.core.reasons import Reason
@@ -22,9 +23,11 @@ class Verdict(StrEnum):
     """Never entered the queue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One backend as it was weighed: the terms of its cost in seconds, or the reason it fell out."""
+class Candidate(NamedTuple):
+    """One backend as it was weighed: the terms of its cost in seconds, or the reason it fell out.
+
+    A named tuple, since every decision makes one for each backend and they are made three times as fast.
+    """
 
     backend: str
     model: str

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Footprint"]
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
+class Footprint(NamedTuple):
     """Tokens (engine tokens of that backend) and bytes that one request needs there.
 
     `prompt` best guess, `prompt_high` safe side; `cached` expected from the prefix cache; `uncached` = prompt -
     cached, to be prefilled; `output` reserved for all n choices, `output_mean` expected for one; `max_tokens` what
     may be sent upstream so that prompt and output fit the window (None: as the client sent it). `kv` = tokens to
     reserve (whole blocks); `kv_bytes` for reports.
+
+    A named tuple, since every decision makes one for each backend and they are made three times as fast.
     """
 
     prompt: int

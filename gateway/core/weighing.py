@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gateway.core.admission import class_of, is_aged
 from gateway.core.decision import Candidate
 from gateway.core.footprint import Footprint
-from gateway.core.reserving import footprint_within
+from gateway.core.reserving import floor_output, footprint_within, low_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ _HOME_SHARE = 0.05
 class Ask:
     """The request's side: what is the same for every candidate."""
 
-    __slots__ = ("aged", "home", "klass", "label", "now", "plan", "request", "route", "waited")
+    __slots__ = ("_estimate", "_sides", "aged", "home", "klass", "label", "now", "plan", "request", "route", "waited")
 
     def __init__(self, plan: Plan, request: Request, route: Route, now: float) -> None:
         self.plan = plan
@@ -55,6 +55,15 @@ class Ask:
                 best = expected
         self.home: float | None = 0.95 * best if best > _HOME_SHARE else None
         """Part of the prompt that a home of it holds; None when no backend holds a notable part."""
+        self._estimate: Estimate | None = None
+        self._sides = (0, 0)
+
+    def sides(self, estimate: Estimate) -> tuple[int, int]:
+        """Prompt tokens on the low side and the least output, in tokens; most backends share one estimate."""
+        if estimate is not self._estimate:
+            self._estimate = estimate
+            self._sides = (low_side(estimate), floor_output(self.request, estimate))
+        return self._sides
 
 
 class Weighing:
@@ -124,10 +133,13 @@ class Weighing:
 
     def price(self, costs: Sequence[tuple[str, Callable[[Weighing], float]]]) -> None:
         """Work out every cost, given as name and function, and their sum."""
-        self.terms = terms = tuple([(name, seconds(self)) for name, seconds in costs])
+        terms: list[tuple[str, float]] = []
         total = 0.0
-        for _, seconds in terms:
-            total += seconds
+        for name, seconds in costs:
+            value = seconds(self)
+            total += value
+            terms.append((name, value))
+        self.terms = tuple(terms)
         self.total = total
 
     def candidate(self) -> Candidate:

@@ -55,7 +55,7 @@ def _dense(record: Record) -> Record:
 def _footprint(footprint: Footprint | None) -> Record | None:
     if footprint is None:
         return None
-    return {name: getattr(footprint, name) for name in Footprint.__slots__}
+    return {name: getattr(footprint, name) for name in Footprint._fields}
 
 
 def _candidate(candidate: Candidate) -> Record:

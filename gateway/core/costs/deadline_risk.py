@@ -21,11 +21,13 @@ class DeadlineRisk:
         """0 within the goals, and on a route that has none."""
         ask = weighing.ask
         route = ask.route
-        if route.ttft is None and route.tpot is None:
-            return 0.0
         missed = 0.0
         if route.ttft is not None:
-            missed = max(0.0, ask.waited + weighing.ttft - route.ttft)
+            late = ask.waited + weighing.ttft - route.ttft
+            if late > 0.0:
+                missed = late
         if route.tpot is not None:
-            missed += weighing.footprint.output_mean * max(0.0, weighing.tpot - route.tpot)
+            slow = weighing.tpot - route.tpot
+            if slow > 0.0:
+                missed += weighing.footprint.output_mean * slow
         return self.weight * missed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.core.reasons import Reason
-from gateway.core.reserving import estimate_of, floor_output, low_side, window_of
+from gateway.core.reserving import estimate_of, window_of
 from gateway.core.weighing import Weighing
 
 __all__ = ["FitsContext"]
@@ -25,8 +25,7 @@ class FitsContext:
         offer = candidate.offer
         estimate = candidate.estimate = request.estimates.get(offer.model) or estimate_of(request, offer)
         window = candidate.window = window_of(candidate.view, offer, route, ask.plan)
-        low = candidate.low = low_side(estimate)
-        output = candidate.floor = floor_output(request, estimate)
+        low, output = candidate.low, candidate.floor = ask.sides(estimate)
         if route.fit == "refuse" and request.max_tokens is not None:
             ceiling = route.output_ceiling
             output = request.max_tokens if ceiling is None else min(request.max_tokens, ceiling)
