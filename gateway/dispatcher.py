@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from gateway import clock
@@ -274,8 +275,7 @@ class Dispatcher:
         for _ in range(ROUNDS):
             snapshot = self.snapshot()
             waiting = tuple(self._waiting.in_order(snapshot.now))
-            order = (self._with_hits(request, snapshot) for request in self._within_quota(waiting, snapshot.now))
-            if not await self._carry_out(order, snapshot):
+            if not await self._carry_out(self._within_quota(waiting, snapshot.now), snapshot):
                 return
 
     async def _at_the_door(self, arrival: _Arrival) -> None:
@@ -283,7 +283,7 @@ class Dispatcher:
         snapshot = self.snapshot()
         request = arrival.request
         if not self._waiting.length(request.model) and self._running.room(request.client, request.client_limit) > 0:
-            await self._carry_out([self._with_hits(arrival.request, snapshot)], snapshot)
+            await self._carry_out([arrival.request], snapshot)
         if arrival.request.id in self._arrivals:
             roll = self._roll()
             again = retry_after(self._waiting.work(arrival.request.model), self._drain_rate(), roll)
@@ -292,7 +292,8 @@ class Dispatcher:
     async def _carry_out(self, order: Iterable[Request], snapshot: Snapshot) -> bool:
         """Decide upon these and act; True when the store refused something, so that it must be decided anew."""
         started = self._now()
-        decisions = pump(self.plan, order, snapshot, snapshot.now, self._roll)
+        fresh = partial(self._with_hits, snapshot=snapshot)
+        decisions = pump(self.plan, order, snapshot, snapshot.now, self._roll, fresh)
         self._observer.pumped(self._now() - started, len(decisions))
         anew = False
         for decision in decisions:

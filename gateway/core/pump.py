@@ -23,6 +23,7 @@ def pump(
     snapshot: Snapshot,
     now: float,
     roll: Callable[[], float] | Iterable[float],
+    refresh: Callable[[Request], Request] | None = None,
 ) -> list[Decision]:
     """Decide upon the waiting requests, in the order given, each on the snapshot that the ones before it leave behind.
 
@@ -32,7 +33,7 @@ def pump(
 
     A request that waited longer than `queue.aging` and finds no room sets room aside on the backend that suits it best,
     so smaller ones behind it can't take what becomes free: no request starves. `roll`: a number in [0, 1) for each
-    decision.
+    decision. `refresh` brings a request up to date just before it is decided upon: in a long queue most are not.
     """
     draw = roll if callable(roll) else iter(roll).__next__
     waiting: dict[str, int] = {}
@@ -46,6 +47,8 @@ def pump(
         passed = waiting.get(request.model, 0)
         if passed >= plan.queue.scan:
             continue
+        if refresh is not None:
+            request = refresh(request)
         decision = decide(plan, request, snapshot, now, draw())
         if decision.verdict is Verdict.ADMIT:
             snapshot = with_admitted(snapshot, decision)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import repeat
 
 from gateway.core.decision import Decision, Verdict
@@ -105,3 +106,18 @@ def test_a_warm_backend_is_waited_for_while_others_pass_to_the_cold_one() -> Non
     decisions = run(queue, fleet)
     assert decisions[0].reason is Reason.WORTH_WAITING
     assert admitted(decisions) == [("other", "cold")]
+
+
+def test_only_what_is_decided_upon_is_brought_up_to_date() -> None:
+    fleet = snapshot(view("a", slots=1, running=1, reserved=1000), view("b", slots=1, running=1, reserved=1000))
+    queue = [request("late", waited=60.0), *(request(f"r{i}") for i in range(5))]
+    seen: list[str] = []
+
+    def refresh(stale: Request) -> Request:
+        seen.append(stale.id)
+        return replace(stale, hits={"b": hit(0.5)})
+
+    decisions = pump(plan(queue=QueueLimits(scan=2)), queue, fleet, NOW, lambda: 0.0, refresh)
+    assert seen == ["r0", "r1"]
+    cached = [c.footprint.cached for c in decisions[1].trace.candidates if c.footprint is not None]
+    assert cached[0] == 0 < cached[1]
