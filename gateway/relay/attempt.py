@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from gateway.core.failure import FailureKind
 from gateway.core.patience import first_token_limit, whole_answer_limit
 from gateway.engines.adapter import Engine, Failure
-from gateway.errors import BadStatus, ConnectFailed, StreamBroken, TimedOut, UpstreamError
+from gateway.errors import BadStatus, ConnectFailed, TimedOut, UpstreamError
 from gateway.relay.call import Call
 from gateway.relay.collect import relay_whole
 from gateway.relay.downstream import Downstream
@@ -107,17 +107,21 @@ async def attempt(upstream: Upstream, errand: Errand, down: Downstream, meter: M
 
 def failure_of(upstream: Upstream, error: UpstreamError) -> Failure:
     """Classify what went wrong with an attempt, in the terms that retries and the breaker use."""
+    if error.started and isinstance(error.__cause__, UpstreamError):
+        # What the client saw break has what broke it as its cause.
+        return replace(_cause(upstream, error.__cause__, started=True), retryable=False)
+    return _cause(upstream, error, started=error.started)
+
+
+def _cause(upstream: Upstream, error: UpstreamError, *, started: bool) -> Failure:
     if isinstance(error, BadStatus):
         return upstream.engine.failure(error.status, error.payload)
     if isinstance(error, ConnectFailed):
         return Failure(FailureKind.CONNECT, error.message, retryable=True, blame=True)
     if isinstance(error, TimedOut):
-        kind = FailureKind.TOKEN_GAP if error.started else FailureKind.FIRST_TOKEN
-        return Failure(kind, error.message, retryable=not error.started, blame=True)
-    if isinstance(error, StreamBroken) and isinstance(error.__cause__, BadStatus):
-        inner = upstream.engine.failure(error.__cause__.status, error.__cause__.payload)
-        return replace(inner, retryable=False)
-    return Failure(FailureKind.BROKEN, error.message, retryable=not error.started, blame=True)
+        kind = FailureKind.TOKEN_GAP if started else FailureKind.FIRST_TOKEN
+        return Failure(kind, error.message, retryable=True, blame=True)
+    return Failure(FailureKind.BROKEN, error.message, retryable=True, blame=True)
 
 
 def _call(upstream: Upstream, errand: Errand, stream: bool) -> Call:

@@ -29,7 +29,8 @@ def engine_refusal(failure: Failure, error: UpstreamError) -> GatewayError:
     if failure.kind is FailureKind.CLIENT:
         return _client_fault(failure, error)
     if failure.kind is FailureKind.BUSY:
-        return Saturated("The engine is busy and turned this request away.", code="engine_busy", retry_after=5)
+        again = error.retry_after if error.retry_after is not None else 5.0
+        return Saturated("The engine is busy and turned this request away.", code="engine_busy", retry_after=again)
     if failure.kind is FailureKind.LOADING:
         return Unavailable("The engine is loading its model.", code="model_loading", retry_after=10)
     if failure.kind in (FailureKind.CREDENTIALS, FailureKind.NOT_FOUND):

@@ -49,12 +49,13 @@ class ClientExchange(Exchange):
         shown = StreamBroken(error.message, code=error.code, reason=error.reason)
         shown.started = True
         shown.__cause__ = error
+        # First: the client's connection ends with the abort, and that cancels whoever still waits for this exchange.
+        self.fail(shown)
         try:
             if not self.down.closed:
                 self.last_words(shown)
-            self.down.abort()
         finally:
-            self.fail(shown)
+            self.down.abort()
 
     def last_words(self, error: StreamBroken) -> None:
         """Tell the client in band, where the format has a way to."""

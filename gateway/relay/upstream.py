@@ -183,6 +183,7 @@ class Pool:
         finally:
             self._connecting -= 1
             if connection not in self._open:
+                self.gone(connection)  # uvloop does not tell a protocol whose connect was cancelled
                 self._wake()
         if self._closed:
             connection.abort()
