@@ -56,6 +56,7 @@ def backend(spec: BackendSpec) -> Backend:
         off_premises=spec.location == "off-prem",
         queued_prefill=spec.queued_prefill,
         shares_prefix=_SHARING.get(spec.engine, False),
+        keeps_sequences=spec.engine == "llama.cpp",
         headroom=UNIFIED_HEADROOM if found.budget <= UNIFIED_HEADROOM else HEADROOM,
     )
 

@@ -72,6 +72,8 @@ class Backend:
     off_premises: bool = False
     queued_prefill: float = 2.0
     shares_prefix: bool = True
+    keeps_sequences: bool = False
+    """Its cache holds one whole sequence a slot (llama.cpp) and not blocks that are evicted one by one."""
     headroom: float = 0.92
     abilities: frozenset[str] | None = None
     """None: whatever was detected; else exactly these."""

@@ -108,7 +108,7 @@ class Experience:
         holder = _holder(view.name, offer.model)
         if view.pool > 0:
             # Slots keep whole sequences, one each; paged caches share blocks and evict the least recently used.
-            self.prefixes.register(holder, view.pool, None if view.backend.shares_prefix else view.slots)
+            self.prefixes.register(holder, view.pool, view.slots if view.backend.keeps_sequences else None)
         self._told[lease] = self.prefixes.match(chain, (holder,))[holder]
         self.prefixes.begin(holder, chain, prompt)
 
