@@ -6,26 +6,13 @@ from dataclasses import dataclass
 
 from gateway.core.account import Account, Lease, Totals
 from gateway.core.footprint import Footprint
+from gateway.core.limits import Limits, shortage
 from gateway.core.reasons import Reason
 
 __all__ = ["EXTEND_AT", "Ledger", "Limits", "Refused", "Reserved", "Totals"]
 
 EXTEND_AT = 0.9
 """Share of the reserved output that is used up when a lease should be extended."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one backend may hold for one class of request; `admission.limits_of` derives it from a snapshot.
-
-    `kv` in tokens, `alone` the same for a request that finds the backend idle (both None: the pool is not known);
-    `sequences` running at once; `backlog` seconds of prefill that may be queued before something new is sent.
-    """
-
-    kv: int | None
-    alone: int | None
-    sequences: int
-    backlog: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +67,7 @@ class Ledger:
         account = self._accounts.get(backend)
         if account is None:
             account = self._accounts[backend] = Account()
-        missing = _missing(account, footprint, limits, now)
+        missing = shortage(account, footprint, limits, now)
         if missing is not None:
             return Refused(*missing, totals=account.totals(now))
         entry = Lease(lease, backend, footprint.kv, footprint.output, footprint.prompt, footprint.sequences)
@@ -189,19 +176,3 @@ class Ledger:
     def open_on(self, backend: str) -> list[str]:
         """Ids of the open leases on that backend, oldest first."""
         return [entry.id for entry in self._leases.values() if entry.backend == backend]
-
-
-def _missing(account: Account, footprint: Footprint, limits: Limits, now: float) -> tuple[Reason, float, float] | None:
-    alone = account.running == 0
-    running = account.running + footprint.sequences
-    if running > limits.sequences and not (alone and limits.sequences > 0):
-        return Reason.SLOTS_FULL, limits.sequences, running
-    allowed = limits.alone if alone else limits.kv
-    if allowed is not None and account.reserved + footprint.kv > allowed:
-        return Reason.KV_FULL, allowed - account.reserved, footprint.kv
-    if account.denied:
-        return Reason.KV_FULL, 0, footprint.kv
-    backlog = account.backlog(now)
-    if backlog > limits.backlog:
-        return Reason.PREFILL_BACKLOG, limits.backlog, backlog
-    return None

@@ -141,6 +141,17 @@ def test_idling_earns_no_credit() -> None:
     assert served == {"a": 5, "b": 5}
 
 
+def test_nor_does_it_after_the_queue_was_empty() -> None:
+    queue = waiting()
+    for i in range(20):
+        queue.offer(request(f"a{i}", client="a", klass="batch"))
+    serve(queue, 20)
+    for i in range(20):
+        queue.offer(request(f"b{i}", client="b", klass="batch"))
+        queue.offer(request(f"more{i}", client="a", klass="batch"))
+    assert Counter(name[0] for name in serve(queue, 21)) == {"b": 11, "m": 10}
+
+
 def test_leaving_the_queue_costs_nothing() -> None:
     queue = waiting()
     for i in range(5):
@@ -188,7 +199,7 @@ def test_counters_of_clients_that_left_are_dropped() -> None:
     for i in range(3000):
         queue.offer(request(f"r{i}", client=f"c{i}"))
         queue.remove(f"r{i}", dispatched=True)
-    assert sum(len(clients) for clients in queue._clients.values()) <= 1100
+    assert len(queue._clients_served["default"].served) <= 1100
 
 
 ARRIVALS = st.lists(
