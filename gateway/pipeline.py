@@ -16,6 +16,7 @@ from typing import Protocol
 
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
+from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
@@ -83,9 +84,7 @@ class Pipeline:
                 self._chronicle.left_queue(request, inbound.note)
                 raise
             except GatewayError as refused:
-                # What an engine said of the request itself says more than that nobody else would take it.
-                theirs = failure is not None and failure[0].kind in (FailureKind.CLIENT, FailureKind.CONTEXT)
-                error = engine_refusal(*failure) if failure is not None and theirs else refused
+                error = _most_telling(refused, failure)
                 raise self._told(request, error, inbound, tried=failure is not None) from refused
             failure = await self._attempt(lease, measured, inbound, down)
             if failure is None:
@@ -151,6 +150,21 @@ class Pipeline:
 
         down.extra = answer_headers(lease.decision, lease.backend, lease.request.id, lease.queued, None)
         return Hooks(first_token=first_token, progress=progress)
+
+
+def _most_telling(refused: GatewayError, failure: tuple[Failure, UpstreamError] | None) -> GatewayError:
+    """What the client is told when no further attempt finds a backend.
+
+    An engine's words on the request say more than any refusal of ours, and what went wrong says more than that nobody
+    else is there to try. Of a backend that was not even reached, that nobody is there is all there is to say.
+    """
+    if failure is None:
+        return refused
+    kind = failure[0].kind
+    nobody = refused.reason in (Reason.RETRIES_SPENT, Reason.NO_BACKEND)
+    if kind in (FailureKind.CLIENT, FailureKind.CONTEXT) or (nobody and kind is not FailureKind.CONNECT):
+        return engine_refusal(*failure)
+    return refused
 
 
 def _errand(lease: Lease, measured: Measured, inbound: Inbound) -> Errand:

@@ -52,8 +52,11 @@ def retry_after(work_ahead: float, drain_rate: float, roll: float) -> int:
     `work_ahead` and `drain_rate` in the same unit of work and that unit a second; `roll` in [0, 1) spreads the clients
     that were refused together over half as much again.
     """
-    seconds = work_ahead / drain_rate if drain_rate > 0.0 else float(RETRY_AFTER_MAX)
-    return max(1, math.ceil(min(seconds * (1.0 + 0.5 * roll), RETRY_AFTER_MAX)))
+    spread = 1.0 + 0.5 * roll
+    seconds = work_ahead / drain_rate * spread if drain_rate > 0.0 else math.inf
+    if seconds > RETRY_AFTER_MAX:
+        seconds = RETRY_AFTER_MAX / spread  # the longest waits are spread too, below the limit
+    return max(1, math.ceil(seconds))
 
 
 class DrainRate:

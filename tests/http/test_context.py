@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.core.snapshot import Health
+from tests.recordings import recording
+from tests.shell.engine_double import llama_cpp, page, says, vllm
+from tests.shell.fixtures import Start
+
+TOKENS = 4.1
+"""Bytes a token of English prose, about."""
+
+
+def prose(tokens: int) -> str:
+    return ("lorem ipsum dolor sit amet " * (int(tokens * TOKENS) // 27 + 1))[: int(tokens * TOKENS)]
+
+
+async def test_an_output_budget_over_the_window_is_lowered_not_refused(start: Start) -> None:
+    engine = vllm(says("ok"), window=8192)
+    gateway = await start({"b1": engine})
+    reply = await gateway.chat(prose(6000), max_tokens=32_000)
+    assert reply.status == 200
+    sent = engine.body()["max_tokens"]
+    assert 0 < sent <= 2192
+    assert reply.headers["x-kvgate-max-tokens"] == str(sent)
+
+
+async def test_lowering_the_budget_can_be_switched_off(start: Start) -> None:
+    engine = vllm(says("ok"), window=8192)
+    gateway = await start({"b1": engine}, rest="models: [{name: m, serves: tiny, output: {fit: refuse}}]")
+    reply = await gateway.chat(prose(6000), model="m", max_tokens=32_000)
+    assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
+    assert engine.asked == []
+
+
+SGLANG = "Requested token count exceeds the model's maximum context length of 2048 tokens. You requested a total of 9000 tokens."
+
+
+@pytest.mark.parametrize(
+    ("engine", "status", "body"),
+    [
+        ("vllm", 400, recording("vllm", "err_prompt_too_long").body),
+        ("vllm", 400, recording("vllm", "err_max_tokens_too_big").body),
+        ("llama.cpp", 400, recording("llama.cpp", "err_prompt_too_long").body),
+        ("vllm", 400, {"object": "error", "message": SGLANG, "type": "BadRequestError", "code": 400}),
+    ],
+    ids=["vllm", "vllm budget", "llama.cpp", "sglang"],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_every_engines_overflow_is_told_in_one_wording(
+    start: Start, engine: str, status: int, body: object, stream: bool
+) -> None:
+    make = vllm if engine == "vllm" else llama_cpp
+    gateway = await start({"b1": make(page(body, status), model="m")})
+    reply = await gateway.chat(model="m", stream=stream)
+    assert reply.status == 400
+    assert reply.error["code"] == "context_length_exceeded"
+    assert reply.error["type"] == "invalid_request_error"
+    assert "maximum context length is" in reply.error["message"]
+
+
+async def test_what_the_gateway_itself_finds_too_long_is_told_in_the_same_wording(start: Start) -> None:
+    engine = vllm(window=2048)
+    gateway = await start({"b1": engine})
+    reply = await gateway.chat(prose(9000))
+    assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
+    assert "maximum context length is 2048 tokens" in reply.error["message"]
+    assert reply.headers["x-should-retry"] == "false"
+    assert engine.asked == []
+
+
+async def test_overflows_are_not_tried_again_and_blame_nobody(start: Start) -> None:
+    overflow = page(recording("vllm", "err_prompt_too_long").body, 400)
+    engine = vllm(overflow)
+    gateway = await start({"b1": engine})
+    for count in range(1, 11):
+        assert (await gateway.chat()).status == 400
+        assert len(engine.asked) == count
+    assert gateway.health("b1") is Health.UP
+    engine.now_plays(says("short"))
+    assert (await gateway.chat()).status == 200
+
+
+async def test_an_overflow_gets_its_one_second_try_on_a_larger_window(start: Start) -> None:
+    overflow = page(recording("vllm", "err_prompt_too_long").body, 400)
+    engines = {"small": vllm(overflow, window=2048), "large": vllm(says("ok"), window=65_536)}
+    gateway = await start(engines)
+    replies = [await gateway.chat(f"{n}") for n in range(6)]
+    assert {reply.status for reply in replies} == {200}
+    assert {reply.headers["x-kvgate-backend"] for reply in replies} == {"large"}
+
+
+async def test_window_and_pool_are_both_kept(start: Start) -> None:
+    free = asyncio.Event()
+    engine = llama_cpp(says("a", "b", until=free, prompt=5000), slots=4, window=8192)
+    gateway = await start({"b1": engine}, b1={"kv_pool": "8192 tokens"})
+    first = await gateway.begin_chat(prose(5000), model="smollm2", stream=True, max_tokens=50)
+    await engine.asked_for(1)
+    second = await gateway.begin_chat(prose(5000), model="smollm2", stream=True, max_tokens=50)
+    await gateway.until(lambda: gateway.queued == 1)
+    assert len(engine.asked) == 1
+    free.set()
+    assert (await first.reply()).complete
+    assert (await second.reply()).complete
+    free.clear()
+    engine.now_plays(says("a", "b", until=free, prompt=2900))
+    small = [await gateway.begin_chat(prose(2900), model="smollm2", stream=True, max_tokens=50) for _ in range(2)]
+    await engine.asked_for(4)
+    assert engine.most_busy == 2
+    free.set()
+    for client in small:
+        assert (await client.reply()).complete
+
+
+async def test_a_prompt_that_an_engine_cut_short_is_noticed(start: Start) -> None:
+    gateway = await start({"b1": vllm(says("plausible", prompt=4096), window=65_536)})
+    assert (await gateway.chat(prose(20_000))).status == 200
+    await gateway.idle()
+    assert await gateway.value('kvgate_prompt_truncated_total{backend="b1"}') == 1
