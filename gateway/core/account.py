@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["PRESSURE_TAU", "Account", "Lease", "Totals"]
+__all__ = ["PRESSURE_TAU", "Account", "Booking", "Totals"]
 
 PRESSURE_TAU = 20.0
 """Seconds over which sent prefill is remembered as pressure on running decodes (found by simulation)."""
@@ -29,7 +29,7 @@ class Totals:
     """Sequences of settled leases that the engine has not let go of yet; part of `running`."""
 
 
-class Lease:
+class Booking:
     """One open lease: what it holds and how far it has come."""
 
     __slots__ = ("backend", "denied", "generated", "id", "kv", "linger_until", "output", "prompt", "sequences")
@@ -66,7 +66,7 @@ class Account:
         self.resident = 0
         self.denied = 0
         """Leases that outgrew their reservation and could not extend it."""
-        self.lingering: dict[str, Lease] = {}
+        self.lingering: dict[str, Booking] = {}
         self._prefilling: dict[str, float] = {}
         self._owed = 0.0
         self._head_since = 0.0
@@ -90,7 +90,7 @@ class Account:
         """Say whether this lease waits for its first token."""
         return lease in self._prefilling
 
-    def open(self, lease: Lease, prefill: float, now: float) -> None:
+    def open(self, lease: Booking, prefill: float, now: float) -> None:
         """Book a lease whose prompt takes `prefill` seconds to read."""
         self.running += lease.sequences
         self.reserved += lease.kv
@@ -113,12 +113,12 @@ class Account:
             self._owed = 0.0  # drops what rounding left over
         return True
 
-    def start_decode(self, lease: Lease) -> None:
+    def start_decode(self, lease: Booking) -> None:
         """Count a lease among those that every decode step reads."""
         self.decoding += lease.sequences
         self.resident += lease.context
 
-    def close(self, lease: Lease, now: float) -> None:
+    def close(self, lease: Booking, now: float) -> None:
         """Take a lease out of prefill or decode; its slot and KV stay booked until `free`."""
         if not self.end_prefill(lease.id, now):
             self.decoding -= lease.sequences
@@ -127,7 +127,7 @@ class Account:
             lease.denied = False
             self.denied -= 1
 
-    def free(self, lease: Lease) -> None:
+    def free(self, lease: Booking) -> None:
         """Give the slot and the KV of a closed lease back."""
         self.running -= lease.sequences
         self.reserved -= lease.kv

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.core.account import Account, Lease, Totals
+from gateway.core.account import Account, Booking, Totals
 from gateway.core.footprint import Footprint
 from gateway.core.limits import Limits, shortage
 from gateway.core.reasons import Reason
@@ -44,7 +44,7 @@ class Ledger:
     __slots__ = ("_accounts", "_leases")
 
     def __init__(self) -> None:
-        self._leases: dict[str, Lease] = {}
+        self._leases: dict[str, Booking] = {}
         self._accounts: dict[str, Account] = {}
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Ledger:
         missing = shortage(account, footprint, limits, now)
         if missing is not None:
             return Refused(*missing, totals=account.totals(now))
-        entry = Lease(lease, backend, footprint.kv, footprint.output, footprint.prompt, footprint.sequences)
+        entry = Booking(lease, backend, footprint.kv, footprint.output, footprint.prompt, footprint.sequences)
         self._leases[lease] = entry
         account.open(entry, prefill_seconds, now)
         return Reserved(lease, backend, account.totals(now))

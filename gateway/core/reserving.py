@@ -72,7 +72,8 @@ def footprint_within(
     """`footprint_of` with the estimate and the window looked up before."""
     prompt, high, n, block = estimate.prompt, estimate.prompt_high, request.n, view.block
     limit, send, wanted = _budget(request, offer, route, estimate, window)
-    output = estimate.output_high if estimate.output_high < limit and plan.reserve != "worst_case" else limit
+    whole = plan.reserve == "worst_case" and estimate.output_high > 0
+    output = limit if whole else min(estimate.output_high, limit)
     # Not cut by the window: a backend that would cut the answer short is not faster for it.
     mean = estimate.output if wanted is None else min(estimate.output, wanted)
     shares = view.backend.shares_prefix
@@ -85,9 +86,9 @@ def footprint_within(
         kv_bytes = offer.kv.bytes(sequence)
     elif shares:
         # The choices share the prompt's whole blocks; each has its own from the last, partial one on.
-        whole = high - high % block
-        sequence = round_up(high - whole + output, block)
-        kv = whole + n * sequence
+        common = high - high % block
+        sequence = round_up(high - common + output, block)
+        kv = common + n * sequence
         kv_bytes = offer.kv.bytes(kv)
     else:
         sequence = round_up(high + output, block)
@@ -117,7 +118,7 @@ def _budget(
         wanted = ceiling
     room = window - estimate.prompt_high
     if room < FLOOR_OUTPUT:
-        room = max(room, floor_output(request, estimate))
+        room = max(room, floor_output(request, estimate), 1)
     if wanted is None:
         return room, None if window == offer.window else room, None
     limit = room if wanted > room and (asked is None or route.fit != "refuse") else wanted

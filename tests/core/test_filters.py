@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from dataclasses import is_dataclass
+
+import pytest
+
+from gateway.core.boundary import Label
+from gateway.core.filters import ABLE, ROOM, WORKING
+from gateway.core.filters.class_ceiling import ClassCeiling
+from gateway.core.filters.fits_context import FitsContext
+from gateway.core.filters.healthy import Healthy
+from gateway.core.filters.kv_headroom import KvHeadroom
+from gateway.core.filters.open_backlog import OpenBacklog
+from gateway.core.filters.serves_model import ServesModel
+from gateway.core.filters.within_boundary import WithinBoundary
+from gateway.core.filters.within_limit import WithinLimit
+from gateway.core.plan import ClassPolicy, Plan, Route
+from gateway.core.reasons import Reason
+from gateway.core.request import Request
+from gateway.core.snapshot import BackendView, Health
+from gateway.core.weighing import Ask, Weighing
+from tests.core.fleet import NOW, offer, plan, request, view
+
+
+def weighing(
+    seen: BackendView, asked: Request | None = None, policy: Plan | None = None, *, fitted: bool = True
+) -> Weighing:
+    policy = policy or plan()
+    made = Weighing(Ask(policy, asked or request(), policy.routes["m"], NOW), seen, "m", 0)
+    if fitted:
+        assert ServesModel().check(made) is None
+        assert FitsContext().check(made) is None
+        made.fit()
+    return made
+
+
+def test_the_boundary_is_looked_at_before_anything_else() -> None:
+    assert isinstance(ABLE[0], WithinBoundary)
+
+
+def test_filters_are_values_with_a_file_each() -> None:
+    for rule in (*ABLE, *WORKING, *ROOM):
+        assert is_dataclass(rule)
+        snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(rule).__name__).lstrip("_")
+        assert type(rule).__module__ == f"gateway.core.filters.{snake}"
+
+
+@pytest.mark.parametrize("label", list(Label))
+@pytest.mark.parametrize("clearance", list(Label))
+def test_no_label_passes_a_lower_clearance(label: Label, clearance: Label) -> None:
+    made = weighing(view(clearance=clearance), request(label=label), fitted=False)
+    assert (WithinBoundary().check(made) is None) is (label <= clearance)
+
+
+@pytest.mark.parametrize(
+    ("health", "reason"),
+    [
+        (Health.UP, None),
+        (Health.TRIAL, None),
+        (Health.LOADING, Reason.LOADING),
+        (Health.UNKNOWN, Reason.LOADING),
+        (Health.OPEN, Reason.BREAKER_OPEN),
+        (Health.DOWN, Reason.DOWN),
+        (Health.DRAINING, Reason.DRAINING),
+    ],
+)
+def test_states_of_health(health: Health, reason: Reason | None) -> None:
+    assert Healthy().check(weighing(view(health=health))) is reason
+
+
+@pytest.mark.parametrize("name", ["m", "vendor/m", "m:latest"])
+def test_a_model_goes_by_any_of_its_names(name: str) -> None:
+    seen = view(offers=(offer("m", served_as="vendor/m", aliases=("m:latest",)),))
+    policy = plan(Route("m", name))
+    made = Weighing(Ask(policy, request(), policy.routes["m"], NOW), seen, name, 0)
+    assert ServesModel().check(made) is None
+    assert made.offer.model == "m"
+
+
+@pytest.mark.parametrize(
+    ("rule", "seen", "reason", "limit", "needed"),
+    [
+        (WithinLimit(), view(slots=4, running=4, reserved=9), Reason.SLOTS_FULL, 4, 5),
+        (WithinLimit(), view(slots=0), Reason.SLOTS_FULL, 0, 1),
+        (KvHeadroom(), view(pool=10_000, running=1, reserved=9000), Reason.KV_FULL, 200, 1200),
+        (KvHeadroom(), view(overcommitted=True, running=1), Reason.KV_FULL, 0, 1200),
+        (OpenBacklog(), view(running=1, backlog=2.01), Reason.PREFILL_BACKLOG, 2.0, 2.01),
+        (OpenBacklog(), view(running=1, backlog=2.01, queued_prefill=3.0), None, None, None),
+    ],
+)
+def test_a_full_backend_says_how_full(
+    rule: WithinLimit | KvHeadroom | OpenBacklog,
+    seen: BackendView,
+    reason: Reason | None,
+    limit: float | None,
+    needed: float | None,
+) -> None:
+    made = weighing(seen)
+    assert rule.check(made) is reason
+    assert (made.limit, made.needed) == (limit, needed)
+
+
+def test_a_ceiling_counts_all_that_the_backend_holds() -> None:
+    policy = plan(classes={"batch": ClassPolicy("batch", kv_ceiling=0.5)})
+    seen = view(pool=10_000, running=1, reserved=3000, foreign=500)
+    made = weighing(seen, request(klass="batch"), policy)
+    assert ClassCeiling().check(made) is Reason.CLASS_CEILING
+    assert (made.limit, made.needed) == (4600 - 500 - 3000, 1200)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.plan import Route
+from gateway.core.request import Estimate
+from gateway.core.reserving import FLOOR_OUTPUT, footprint_of, low_side, window_of
+from tests.core.fleet import hit, offer, plan, request, view
+
+ROUTE = Route("m", "m")
+
+
+def test_a_footprint_counts_prompt_and_expected_output_in_whole_blocks() -> None:
+    asked = request(prompt=1000, high=1100, output=150, output_high=300)
+    footprint = footprint_of(asked, view(block=528), offer(), plan(), ROUTE)
+    assert (footprint.prompt, footprint.prompt_high, footprint.output, footprint.output_mean) == (1000, 1100, 300, 150)
+    assert footprint.kv == 3 * 528
+    assert footprint.kv_bytes == 3 * 528 * 1000
+    assert footprint.max_tokens is None
+
+
+def test_a_hit_counts_as_far_as_it_is_trusted_in_whole_blocks() -> None:
+    asked = request(prompt=1000, hits={"a": hit(0.8, trust=0.5)})
+    footprint = footprint_of(asked, view("a", block=16), offer(), plan(), ROUTE)
+    assert (footprint.cached, footprint.uncached) == (400, 600)
+    assert footprint_of(asked, view("b"), offer(), plan(), ROUTE).cached == 0
+
+
+def test_the_last_token_is_always_computed() -> None:
+    footprint = footprint_of(request(prompt=64, hits={"a": hit(1.0)}), view("a", block=16), offer(), plan(), ROUTE)
+    assert footprint.cached == 63
+
+
+def test_a_pinned_prefix_is_not_charged_where_it_is_shared() -> None:
+    asked = request(prompt=1600, output=160, hits={"a": hit(0.5, pinned=True)})
+    assert footprint_of(asked, view("a"), offer(), plan(), ROUTE).kv == 960
+    assert footprint_of(asked, view("a", shares_prefix=False), offer(), plan(), ROUTE).kv == 1760
+
+
+def test_a_pool_that_holds_prompt_and_a_short_answer_is_used_to_its_end() -> None:
+    asked = request(prompt=1000, output=100, output_high=5000)
+    assert footprint_of(asked, view(pool=1610, block=16), offer(), plan(), ROUTE).kv == 1600
+
+
+@pytest.mark.parametrize(
+    ("asked", "default", "ceiling", "sent", "reserved"),
+    [
+        (None, None, None, None, 800),
+        (None, 512, None, 512, 512),
+        (None, None, 600, 600, 600),
+        (100, 512, None, None, 100),
+        (9000, None, 4000, 4000, 800),
+        (300, None, 4000, None, 300),
+        (30_000, None, None, 22_668, 800),
+    ],
+)
+def test_output_budgets(
+    asked: int | None, default: int | None, ceiling: int | None, sent: int | None, reserved: int
+) -> None:
+    route = Route("m", "m", output_default=default, output_ceiling=ceiling)
+    wanted = request(prompt=10_000, high=10_100, output=200, output_high=800, max_tokens=asked)
+    footprint = footprint_of(wanted, view(), offer(window=32_768), plan(), route)
+    assert (footprint.max_tokens, footprint.output) == (sent, reserved)
+
+
+def test_the_strict_policy_reserves_the_whole_budget_of_every_choice_and_stays_in_the_pool() -> None:
+    strict = plan(reserve="worst_case")
+    wanted = request(prompt=1000, output=50, max_tokens=2000, n=3)
+    assert footprint_of(wanted, view(), offer(), strict, ROUTE).output == 6000
+    open_ended = footprint_of(request(prompt=1000, output=50), view(pool=20_000), offer(), strict, ROUTE)
+    assert (open_ended.output, open_ended.max_tokens, open_ended.kv) == (19_000, 19_000, 20_000)
+
+
+def test_the_narrowest_window_holds() -> None:
+    wide = offer(window=100_000)
+    assert window_of(view(), wide, ROUTE, plan()) == 100_000
+    assert window_of(view(context_cap=50_000), wide, ROUTE, plan()) == 50_000
+    assert window_of(view(context_cap=50_000), wide, Route("m", "m", context=20_000), plan()) == 20_000
+    assert window_of(view(), wide, Route("m", "m", context="longest"), plan()) == 100_000
+
+
+@given(
+    prompt=st.integers(1, 40_000),
+    spread=st.floats(1.0, 1.5),
+    output=st.integers(0, 5000),
+    asked=st.none() | st.integers(1, 100_000),
+    n=st.integers(1, 4),
+    window=st.sampled_from([4096, 32_768, 131_072]),
+    engine=st.tuples(st.sampled_from([0, 8192, 100_000]), st.sampled_from([1, 16, 528]), st.booleans()),
+    reserve=st.sampled_from(["expected", "worst_case"]),
+)
+def test_every_footprint_is_sane(
+    prompt: int,
+    spread: float,
+    output: int,
+    asked: int | None,
+    n: int,
+    window: int,
+    engine: tuple[int, int, bool],
+    reserve: str,
+) -> None:
+    pool, block, shares = engine
+    wanted = request(
+        prompt=prompt, high=int(prompt * spread), output=output, output_high=output * 2, max_tokens=asked, n=n
+    )
+    seen = view(pool=pool, block=block, shares_prefix=shares)
+    footprint = footprint_of(wanted, seen, offer(window=window), plan(reserve=reserve), ROUTE)
+    assert footprint.kv % block == 0
+    assert footprint.kv > 0
+    assert not pool or footprint.kv <= pool
+    assert 0 <= footprint.output_mean <= (asked or output)
+    if footprint.max_tokens is not None:
+        assert footprint.max_tokens > 0
+        assert asked is None or footprint.max_tokens < asked
+        assert footprint.max_tokens <= max(window - footprint.prompt_high, FLOOR_OUTPUT)
+
+
+def test_embeddings_reserve_no_output_even_strictly() -> None:
+    asked = request(prompt=1000, output=0)
+    assert footprint_of(asked, view(), offer(), plan(reserve="worst_case"), ROUTE).kv == 1008
+
+
+def test_the_low_side_mirrors_the_high_one() -> None:
+    assert low_side(Estimate(1000, 1100, 0, 0)) == 900
+    assert low_side(Estimate(10, 100, 0, 0)) == 1
