@@ -29,6 +29,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "/admin/decisions/{id}": _GET,
 }
 _DECISIONS = "/admin/decisions/"
+_LINKS = tuple(path for path, methods in _METHODS.items() if methods == _GET and "{" not in path and path != "/")
 
 
 class Admin(Protocol):
@@ -96,7 +97,7 @@ class AdminPort:
         elif template == "/admin/queue":
             answer_json(down, 200, admin.queue())
         elif template == "/":
-            html = page(admin.backends(), tuple(_METHODS))
+            html = page(admin.backends(), admin.queue(), _LINKS)
             self._whole(
                 exchange, html, (("content-type", "text/html; charset=utf-8"), ("content-security-policy", CSP))
             )

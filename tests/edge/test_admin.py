@@ -23,6 +23,21 @@ class FakeAdmin:
         self.is_ready = True
         self.reloads = 0
         self.broken = False
+        self.waiting = {"<code>": 3}
+        self.rows: list[dict[str, Any]] = [
+            {
+                "name": "<rig>",
+                "state": "up",
+                "running": 1200,
+                "slots": 4000,
+                "models": [{"id": "a/<b>", "served_as": "c", "window": 32768}],
+                "kv_pool_tokens": 1000,
+                "kv_reserved_tokens": 250,
+                "kv_foreign_tokens": 2000,
+                "error": "can't <connect>",
+                "notes": ["one & two"],
+            }
+        ]
 
     def ready(self) -> bool:
         return self.is_ready
@@ -34,12 +49,10 @@ class FakeAdmin:
         return {"applied": True, "version": self.reloads}
 
     def backends(self) -> list[dict[str, Any]]:
-        return [
-            {"name": "<rig>", "state": "up", "running": 1200, "models": ["a", "b"], "share": 0.123456, "none": None}
-        ]
+        return self.rows
 
     def queue(self) -> dict[str, Any]:
-        return {"models": {"code": {"length": 0}}}
+        return {"waiting": sum(self.waiting.values()), "models": self.waiting}
 
     def decision(self, request_id: str) -> dict[str, Any] | None:
         return {"id": request_id, "decisions": []} if request_id == "r/1" else None
@@ -69,7 +82,7 @@ async def test_pages(client: WireClient, admin: FakeAdmin) -> None:
     assert (await client.request("GET", "/health/ready")).status == 200
     admin.is_ready = False
     assert (await client.request("GET", "/health/ready")).status == 503
-    assert (await client.request("GET", "/admin/queue/")).json["models"] == {"code": {"length": 0}}
+    assert (await client.request("GET", "/admin/queue/")).json["models"] == {"<code>": 3}
     assert (await client.request("GET", "/admin/backends")).json["backends"][0]["name"] == "<rig>"
     metrics = await client.request("GET", "/metrics")
     assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -89,8 +102,28 @@ async def test_the_front_page_is_plain_and_escaped(client: WireClient) -> None:
     assert "<rig>" not in html
     assert "<script" not in html
     assert '<a href="/metrics">' in html
-    assert "<td>1,200</td>" in html
-    assert "<td>a, b</td>" in html
+    assert "/admin/reload" not in html
+    assert "1,200 of 4,000" in html
+    assert "a/&lt;b&gt; as c <small>window 32,768 tokens</small>" in html
+    assert "can&#x27;t &lt;connect&gt;" in html
+    assert "one &amp; two" in html
+    assert "&lt;code&gt;</td>" in html
+
+
+async def test_the_front_page_shows_the_pool_as_a_bar_that_never_overflows(client: WireClient) -> None:
+    html = (await client.request("GET", "/")).body.decode()
+    assert '<i style="width:25.0%"></i><i style="width:75.0%"></i>' in html
+    assert "250 of 1,000 tokens, 2,000 by others" in html
+
+
+async def test_the_front_page_knows_no_more_than_a_name(client: WireClient, admin: FakeAdmin) -> None:
+    admin.rows = [{"name": "new", "state": "unknown"}]
+    admin.waiting = {}
+    html = (await client.request("GET", "/")).body.decode()
+    assert "pool not known" in html
+    assert "Nothing waits." in html
+    admin.rows = []
+    assert "No backends are configured." in (await client.request("GET", "/")).body.decode()
 
 
 async def test_reload_applies_or_says_why_not(client: WireClient, admin: FakeAdmin) -> None:
