@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import io
 import os
@@ -37,7 +38,29 @@ engines on unlike hardware.
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status (0 done, 1 it said no, 2 wrong usage, 130 interrupted)."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ✓ shows a ?, and no traceback
+    try:
+        return _run(words)
+    except GatewayError as error:
+        print(f"kvgate: {error.message}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left (`| head`); without this the interpreter complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(words: Sequence[str]) -> int:
     chosen = next((word for word in words if not word.startswith("-")), "")
+    if chosen and chosen not in COMMANDS:
+        near = difflib.get_close_matches(chosen, COMMANDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+        print(f"kvgate: there is no command {chosen!r}; {hint}", file=sys.stderr)
+        return 2
     parser = argparse.ArgumentParser("kvgate", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"kvgate {__version__}")
     subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
@@ -50,24 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             module.add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=summary)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ✓ shows a ?, and no traceback
     args = parser.parse_args(words)
     if not args.command:
         parser.print_help()
         return 2
-    try:
-        return int(args.run(args))
-    except GatewayError as error:
-        print(f"kvgate: {error.message}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of our output left (`| head`); without this the interpreter complains when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    return int(args.run(args))
 
 
 def _module(name: str) -> ModuleType | None:
