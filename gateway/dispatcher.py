@@ -129,7 +129,7 @@ class Dispatcher:
         """The engine began to answer: its prefill backlog shrinks, the prompt's prefix is resident."""
         now = self._now()
         if self.store.first_token(lease.id, now):
-            self.experience.resident(lease.backend, lease.offer.model, lease.chain)
+            self.experience.first_token(lease, self.totals(lease.backend), now)
             self.roster.progressed(lease.backend, now)
             self._wake.set()
 
@@ -153,8 +153,7 @@ class Dispatcher:
         now = self._now()
         self._running.leave(lease.request.client)
         self.store.settle(lease.id, now, now + linger if linger > 0 else None)
-        self.experience.learn(lease.id, lease.backend, lease.offer.model, lease.request, lease.chain, counts,
-                              lease.block, ended.measurement(lease), now)  # fmt: skip
+        self.experience.learn(lease, ended, counts, self.totals(lease.backend), now)
         if ended.completed:
             self.roster.succeeded(lease.backend, now)
         elif ended.failure is not None:
@@ -325,9 +324,8 @@ class Dispatcher:
         if isinstance(reply, Refused):
             return True
         self.roster.reserved(view.name, reply.totals)
-        alone = reply.totals.running == decision.footprint.sequences
-        lease = Lease(lease_id, request, arrival.chain, decision, view.name, offer, view.block, self._now(), alone)
-        self.experience.sent(lease_id, view, offer, arrival.chain, decision.footprint.prompt)
+        lease = Lease(lease_id, request, arrival.chain, decision, view.name, offer, view.block, self._now())
+        self.experience.sent(lease, view)
         self._running.enter(request.client)
         self._budget.admitted(self._now())
         self._observer.decided(request, decision)

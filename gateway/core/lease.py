@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from gateway.core.backend import Offer
 from gateway.core.decision import Decision
-from gateway.core.experience import Measurement
 from gateway.core.failure import FailureKind
 from gateway.core.prefix.chain import Chain
 from gateway.core.request import Request
@@ -26,8 +25,6 @@ class Lease:
     offer: Offer
     block: int
     granted_at: float
-    alone: bool = False
-    """Nothing else of ours ran there: the time to the first token is this prompt's own."""
     generated: int = 0
     settled: bool = False
 
@@ -55,22 +52,3 @@ class Ended:
     prefill_seconds: float | None = None
     """By the engine's own clock."""
     text_only: bool = True
-
-    def measurement(self, lease: Lease) -> Measurement:
-        """What there is to learn, with what the device's prior says of the same work."""
-        speed = lease.offer.speed
-        prompt, cached = self.prompt_tokens or 0, self.cached_tokens or 0
-        observed = self.prefill_seconds if self.prefill_seconds is not None else (self.ttft if lease.alone else None)
-        footprint = lease.decision.footprint
-        resident = footprint.prompt + footprint.output_mean if footprint is not None else prompt
-        return Measurement(
-            prompt_tokens=self.prompt_tokens,
-            output_tokens=self.output_tokens,
-            cached_tokens=self.cached_tokens,
-            finished=self.finished,
-            prefill_seconds=observed,
-            predicted_prefill=speed.prefill_seconds(prompt - cached, cached) if prompt else None,
-            tpot=self.tpot if lease.alone else None,
-            predicted_tpot=speed.step_seconds(1, resident),
-            text_only=self.text_only,
-        )

@@ -140,7 +140,7 @@ class GatewayPolicy:
         lease = flight.lease
         flight.first_token_at = flight.moved_at = self._now
         if self.ledger.first_token(lease.id, self._now):
-            self.experience.resident(lease.backend, lease.offer.model, lease.chain)
+            self.experience.first_token(lease, self.ledger.totals(lease.backend, self._now), self._now)
             self.fleet.roster.progressed(lease.backend, self._now)
 
     def _end(self, finished: Finished) -> None:
@@ -180,8 +180,7 @@ class GatewayPolicy:
         lease, now = flight.lease, self._now
         self._lingers_until = max(self._lingers_until, now + linger)
         self.ledger.settle(lease.id, now, now + linger if linger > 0 else None)
-        self.experience.learn(lease.id, lease.backend, lease.offer.model, lease.request, lease.chain,
-                              flight.pending.counts, lease.block, ended.measurement(lease), now)  # fmt: skip
+        self.experience.learn(lease, ended, flight.pending.counts, self.ledger.totals(lease.backend, now), now)
         if ended.completed:
             self.fleet.roster.succeeded(lease.backend, now)
         elif ended.failure is not None:
@@ -268,9 +267,8 @@ class GatewayPolicy:
         if isinstance(reply, Refused):
             return False
         self.fleet.roster.reserved(view.name, reply.totals)
-        alone = reply.totals.running == footprint.sequences
-        lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self._now, alone)
-        self.experience.sent(lease_id, view, offer, pending.chain, footprint.prompt)
+        lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self._now)
+        self.experience.sent(lease, view)
         self._budget.admitted(self._now)
         self.granted.append(lease)
         self._forget(request_id, dispatched=True)
