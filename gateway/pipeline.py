@@ -21,9 +21,10 @@ from gateway.core.request import Request
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
 from gateway.errors import GatewayError, UpstreamError
-from gateway.relay.attempt import Errand, Outcome, Upstream, attempt, failure_of
+from gateway.relay.attempt import Outcome, attempt, failure_of
 from gateway.relay.downstream import Downstream
 from gateway.relay.engine_refusal import engine_refusal
+from gateway.relay.errand import Errand, Upstream, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
 from gateway.tokens.describe import describe, route_of
@@ -125,9 +126,8 @@ class Pipeline:
         outcome: Outcome | None = None
         failure: Failure | None = None
         try:
-            outcome = await attempt(
-                upstream, _errand(lease, measured, inbound), down, meter, self._hooks(lease, meter, down)
-            )
+            out = await prepare(upstream, _errand(lease, measured, inbound))
+            outcome = await attempt(upstream, out, down, meter, self._hooks(lease, meter, down, out.dropped))
         except UpstreamError as error:
             failure = failure_of(upstream, error)
             if error.started:
@@ -140,15 +140,19 @@ class Pipeline:
             self._chronicle.ended(lease, ended, inbound.note)
         return None
 
-    def _hooks(self, lease: Lease, meter: Meter, down: Downstream) -> Hooks:
+    def _hooks(self, lease: Lease, meter: Meter, down: Downstream, dropped: tuple[str, ...]) -> Hooks:
+        def fields() -> tuple[tuple[str, str], ...]:
+            ttft, request = meter.ttft, lease.request
+            return answer_headers(lease.decision, lease.backend, request.id, lease.queued, ttft, dropped)
+
         def first_token() -> None:
             self._dispatcher.first_token(lease)
-            down.extra = answer_headers(lease.decision, lease.backend, lease.request.id, lease.queued, meter.ttft)
+            down.extra = fields()
 
         def progress(tokens: int) -> None:
             self._dispatcher.progress(lease, tokens)
 
-        down.extra = answer_headers(lease.decision, lease.backend, lease.request.id, lease.queued, None)
+        down.extra = fields()
         return Hooks(first_token=first_token, progress=progress)
 
 

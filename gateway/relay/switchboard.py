@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gateway.config.endpoint import Endpoint
 from gateway.engines.registry import engine
-from gateway.relay.attempt import Upstream
+from gateway.relay.errand import Upstream
 from gateway.relay.limits import Limits
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel

@@ -8,11 +8,17 @@ __all__ = ["answer_headers"]
 
 
 def answer_headers(
-    decision: Decision, backend: str, decision_id: str, queued: float, ttft: float | None
+    decision: Decision,
+    backend: str,
+    decision_id: str,
+    queued: float,
+    ttft: float | None,
+    dropped: tuple[str, ...] = (),
 ) -> tuple[tuple[str, str], ...]:
     """Return `x-kvgate-*` and `server-timing` (milliseconds, as the field's standard has it).
 
     `queued` seconds in the gateway; `ttft` seconds from sending to the first token, None while it is not known.
+    `dropped`: members of the request's body that the engine did not get.
     """
     timing = [f"queue;dur={queued * 1000:.1f}"]
     if decision.predicted_prefill:
@@ -28,4 +34,6 @@ def answer_headers(
         fields.append(("x-kvgate-fallback", decision.model or ""))
     if decision.footprint is not None and decision.footprint.max_tokens is not None:
         fields.append(("x-kvgate-max-tokens", str(decision.footprint.max_tokens)))
+    if dropped:
+        fields.append(("x-kvgate-dropped", ", ".join(dropped)))
     return tuple(fields)

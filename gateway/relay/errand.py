@@ -1,0 +1,101 @@
+"""From a client's body to what one engine is sent: a few declared edits, every other byte as it came."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.engines.adapter import Engine
+from gateway.relay.call import Call
+from gateway.relay.limits import Limits
+from gateway.relay.upstream import Pool
+from gateway.wire.chat_request import ChatRequest
+from gateway.wire.splice import members, splice
+
+__all__ = ["Errand", "Outbound", "Upstream", "prepare"]
+
+TARGETS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+NOT_THE_CALLERS = dict.fromkeys(("api_base", "api_key", "base_url", "extra_body", "extra_headers"))
+"""Members in which some proxies and clients name an address or a credential: no caller decides where a key is sent."""
+BUDGETS = frozenset(("max_tokens", "max_completion_tokens", "n_predict"))
+"""Members of which one is kept: leaving the others out takes nothing away."""
+INLINE_BYTES = 256 * 1024
+"""Bodies up to this size are edited on the loop (about 0.2 ms); longer ones in a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """One backend as the relay sees it: where it is, how to talk to it, how long to wait for it.
+
+    `limits.first_token_s` of infinity means that nothing is set: then the prediction decides. The key never shows in
+    a repr.
+    """
+
+    name: str
+    pool: Pool
+    engine: Engine
+    limits: Limits
+    key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What to send. `alias` is the name to show in the answer in place of the engine's own, None to leave that.
+
+    `max_tokens` is the output budget to set, None to leave the client's. Predicted times in seconds.
+    """
+
+    chat: ChatRequest
+    body: bytes = field(repr=False)
+    served_as: str
+    alias: str | None = None
+    max_tokens: int | None = None
+    predicted_ttft: float = 0.0
+    predicted_tpot: float = 0.0
+    predicted_output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """An errand made ready for one engine. `stream`: the engine is asked to stream, whatever the client asked for.
+
+    `dropped`: members of the client's body that this engine does not get to see.
+    """
+
+    errand: Errand
+    call: Call
+    stream: bool
+    dropped: tuple[str, ...] = ()
+
+
+async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
+    """Edit the body for this engine; a long one off the event loop. Raises MalformedRequest when it can't be edited."""
+    if len(errand.body) <= INLINE_BYTES:
+        return _prepare(upstream, errand)
+    return await asyncio.to_thread(_prepare, upstream, errand)
+
+
+def _prepare(upstream: Upstream, errand: Errand) -> Outbound:
+    chat, engine, pool = errand.chat, upstream.engine, upstream.pool
+    stream = chat.stream or engine.streams_upstream(chat)
+    declared = engine.edits(chat, served_as=errand.served_as, stream=stream, max_tokens=errand.max_tokens)
+    edits: dict[str, bytes | None] = {**NOT_THE_CALLERS, **declared}
+    headers = [("Content-Type", "application/json"), ("Accept", "text/event-stream" if stream else "application/json")]
+    # Fresh for each attempt: an id that a caller chose could collide with another's inside the engine.
+    headers += engine.headers(f"kvgate-{uuid.uuid4().hex}").items()
+    if upstream.key:
+        headers.append(("Authorization", f"Bearer {upstream.key}"))
+    target = pool.base + TARGETS[chat.surface]
+    call = Call("POST", target, pool.authority, headers, splice(errand.body, edits))
+    return Outbound(errand, call, stream, _dropped(errand.body, edits))
+
+
+def _dropped(body: bytes, edits: Mapping[str, bytes | None]) -> tuple[str, ...]:
+    """The members that are left out, by name; nearly always none, which a search for their names tells quickly."""
+    names = [name for name, value in edits.items() if value is None and name not in BUDGETS]
+    if not any(b'"%b"' % name.encode() in body for name in names):
+        return ()
+    present = {member.key for member in members(body)}
+    return tuple(name for name in names if name in present)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway import clock
+from tests.http.test_context import prose
+from tests.shell.engine_double import llama_cpp, says, vllm
+from tests.shell.fixtures import Start
+
+
+async def test_characters_of_three_bytes_count_as_a_token_each(start: Start) -> None:
+    engine = vllm(says("ok", prompt=1500), window=4096)
+    gateway = await start({"b1": engine})
+    assert (await gateway.chat("汉字" * 3000)).status == 400
+    assert engine.asked == []
+    assert (await gateway.chat("words " * 1000)).status == 200
+
+
+async def test_a_prompt_of_megabytes_stalls_nothing(start: Start) -> None:
+    engine = vllm(says(*["t"] * 60, gap=0.02), window=4_000_000, pool=8_000_000)
+    gateway = await start({"b1": engine}, b1={"queued_prefill": "60s"})
+    big = ('{"model":"tiny","messages":[{"role":"user","content":"' + "lorem ipsum " * 420_000 + '"}]}').encode()
+    assert len(big) > 5_000_000
+    streaming = await gateway.begin_chat(stream=True)
+    await engine.asked_for(1)
+    probe = await gateway.connect()
+    await probe.request("GET", "/health/live")
+    await streaming.head()
+    slowest, longest_gap = 0.0, 0.0
+
+    async def probes() -> None:
+        nonlocal slowest
+        while True:
+            began = clock.monotonic()
+            assert (await probe.request("GET", "/health/live")).status == 200
+            slowest = max(slowest, clock.monotonic() - began)
+            await asyncio.sleep(0.02)
+
+    async def tokens() -> None:
+        nonlocal longest_gap
+        last = clock.monotonic()
+        while await streaming.chunk():
+            now = clock.monotonic()
+            longest_gap, last = max(longest_gap, now - last), now
+
+    probing, reading = asyncio.create_task(probes()), asyncio.create_task(tokens())
+    engine.now_plays(says("ok"))
+    reply = await gateway.ask(big)
+    assert reply.status == 200
+    await reading
+    probing.cancel()
+    await asyncio.gather(probing, return_exceptions=True)
+    assert slowest < 0.2
+    assert longest_gap < 0.3
+
+
+async def test_a_stated_output_limit_is_not_reserved_whole(start: Start) -> None:
+    free = asyncio.Event()
+    engine = llama_cpp(says("a", "b", until=free, prompt=1000), slots=4, window=32_768)
+    gateway = await start({"b1": engine}, b1={"kv_pool": "32768 tokens"})
+    clients = [await gateway.begin_chat(prose(1000), model="smollm2", max_tokens=32_000, stream=True) for _ in range(4)]
+    await engine.asked_for(4)
+    assert engine.busy == 4
+    free.set()
+    for client in clients:
+        assert (await client.reply()).complete
+
+
+async def test_the_worst_case_can_be_reserved_instead(start: Start) -> None:
+    free = asyncio.Event()
+    engine = llama_cpp(says("a", "b", until=free, prompt=1000), slots=4, window=32_768)
+    gateway = await start({"b1": engine}, b1={"kv_pool": "32768 tokens"}, rest="admission: {reserve: worst_case}")
+    clients = [await gateway.begin_chat(prose(1000), model="smollm2", max_tokens=30_000, stream=True) for _ in range(2)]
+    await gateway.until(lambda: gateway.queued == 1)
+    assert engine.busy == 1
+    free.set()
+    for client in clients:
+        assert (await client.reply()).complete
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"), [({}, 2048), ({"max_tokens": 99_999}, 3000), ({"max_completion_tokens": 10}, 10)]
+)
+async def test_default_and_ceiling_of_the_output_reach_the_engine(
+    start: Start, asked: dict[str, int], sent: int
+) -> None:
+    engine = vllm(says("ok"), window=32_768)
+    route = "models: [{name: m, serves: tiny, output: {default: 2048, ceiling: 3000}}]"
+    gateway = await start({"b1": engine}, rest=route)
+    assert (await gateway.chat(model="m", **asked)).status == 200
+    body = engine.body()
+    assert {body.get("max_tokens"), body.get("max_completion_tokens")} - {None} == {sent}
