@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-__all__ = ["Farewell", "own_command"]
+__all__ = ["Farewell", "own_command", "shown_path"]
 
 _CURL = """\
 curl -N {url}/v1/chat/completions \\
@@ -78,12 +78,18 @@ def own_command() -> str:
     """How this program was called, as it can be typed again from here."""
     called = Path(sys.argv[0])
     if called.name != "kvgate":
-        return f"{sys.executable} -m gateway.cli"
+        return f"{shown_path(Path(sys.executable))} -m gateway.cli"
     found = shutil.which("kvgate")
     if found is not None and Path(found).resolve() == called.resolve():
         return "kvgate"
-    absolute = Path.cwd() / called
-    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
+    return shown_path(called)
+
+
+def shown_path(path: Path) -> str:
+    """A program's path as a person here would type it: relative if it is below the current folder."""
+    here = Path.cwd()
+    absolute = here / path
+    return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(absolute)
 
 
 def _section(console: Console, title: str) -> None:

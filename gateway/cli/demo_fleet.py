@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,12 +15,13 @@ from pathlib import Path
 import aiohttp
 
 from gateway import clock
+from gateway.cli.demo_farewell import shown_path
 from gateway.errors import GatewayError
 from gateway.local.child import Child
 from gateway.local.launch import LlamaServer
-from gateway.local.models import require_engine, require_smollm2
+from gateway.local.models import ENGINE_COMMAND, MODEL_COMMAND, NotInstalled, smollm2_path
 
-__all__ = ["BIG_MODEL", "REAL_MODEL", "Fleet", "bring_up", "free_port", "write_file"]
+__all__ = ["BIG_MODEL", "REAL_MODEL", "Fleet", "bring_up", "free_port", "require_parts", "write_file"]
 
 REAL_MODEL = "SmolLM2-135M"
 BIG_MODEL = "Qwen3-30B-A3B"
@@ -56,8 +59,7 @@ async def bring_up(stack: AsyncExitStack, folder: Path, port: int, phase: Callab
     Raises NotInstalled without llama.cpp's wheel or the model, GatewayError when something does not come up; then the
     message holds the end of its log.
     """
-    require_engine()
-    model = require_smollm2()
+    model = require_parts()
     threads = max(1, min(4, (os.cpu_count() or 1) // 4))
     engines = {
         name: LlamaServer(
@@ -88,6 +90,18 @@ async def bring_up(stack: AsyncExitStack, folder: Path, port: int, phase: Callab
     fleet = Fleet(f"http://127.0.0.1:{public}", f"http://127.0.0.1:{admin}", engines, gateway, file)
     await _ready(fleet, backends=len(urls))
     return fleet
+
+
+def require_parts() -> Path:
+    """Return the model's file; raises NotInstalled with the commands that bring whatever is missing."""
+    model = smollm2_path()
+    missing = [] if importlib.util.find_spec("xllamacpp") is not None else [ENGINE_COMMAND]
+    if model is None:
+        missing.append(MODEL_COMMAND)
+    if missing or model is None:
+        lines = "\n".join(f"  {shown_path(Path(sys.executable))} -m {command}" for command in missing)
+        raise NotInstalled(f"The demo runs real engines, which are not installed yet. This brings them:\n{lines}")
+    return model
 
 
 def write_file(path: Path, port: int, admin: int, urls: dict[str, str]) -> Path:

@@ -51,7 +51,6 @@ class Screen:
         """What this is."""
         self._console.print(Rule(Text("kvgate demo", "bold cyan"), align="left", style="cyan"))
         self._console.print(Text(text), width=self._width)
-        self._console.print()
 
     def heading(self, title: str) -> None:
         """The next step begins."""
@@ -65,7 +64,12 @@ class Screen:
         if not self._console.is_terminal:
             return
         if self._progress is None:
-            columns = (SpinnerColumn(), BarColumn(12), TextColumn("{task.description}"), TimeElapsedColumn())
+            columns = (
+                SpinnerColumn(),
+                BarColumn(12, complete_style="cyan"),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+            )
             self._progress = Progress(*columns, console=self._console, transient=True)
             self._progress.add_task(what, total=self._steps, completed=self._done)
             self._progress.start()
@@ -153,7 +157,7 @@ class Screen:
         """Lines of text, the first after its mark, the others below its first word or after `later`."""
         for line in text.wrap(self._console, self._width - len(mark), overflow="fold"):
             line.rstrip()
-            self._console.print(mark + line, soft_wrap=True)
+            self._console.print(Text.assemble(mark, line), soft_wrap=True)
             mark = later if later is not None else Text(" " * len(mark))
 
     def summary(self, outcomes: Sequence[Outcome]) -> None:

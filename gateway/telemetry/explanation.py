@@ -54,10 +54,10 @@ def _indented(what: RenderableType) -> Padding:
 
 
 def _heading(record: _Row) -> RenderableType:
-    title = Text(str(record.get("id", "?")), "bold cyan")
+    title = Text.assemble((str(record.get("id", "?")), "bold cyan"))
     at = record.get("at")
     if isinstance(at, int | float):
-        title.append(f"  {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC", "not bold dim")
+        title.append(f"  {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC", "dim")
     return Rule(title, align="left", style="dim")
 
 
@@ -149,8 +149,8 @@ def _under(record: _Row, decision: _Row) -> str:
 
 def _outcome(record: _Row, decision: _Row, settled: _Row) -> list[RenderableType]:
     good = settled["outcome"] == "completed"
-    line = Text("✓ " if good else "✗ ", "green" if good else "red")
-    line.append(str(settled["outcome"]).replace("_", " "), "bold green" if good else "bold red")
+    said = f"{'✓' if good else '✗'} {str(settled['outcome']).replace('_', ' ')}"
+    line = Text.assemble((said, "bold green" if good else "bold red"))
     line.append(f", HTTP {settled['status']}{', ' + settled['code'] if settled.get('code') else ''}")
     line.append(f", {seconds(settled.get('total_s'))} from arrival to end")
     if decision.get("verdict") != "admit":
