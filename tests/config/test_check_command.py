@@ -160,11 +160,13 @@ class TestDispatcher:
         ("words", "status"), [(["--help"], 0), (["--version"], 0), (["abacus"], 2), (["check"], 2)]
     )
     def test_statuses(self, words: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit) as caught:
-            main(words)
-        assert caught.value.code == status
+        try:
+            code: object = main(words)
+        except SystemExit as left:
+            code = left.code
+        assert code == status
         captured = capsys.readouterr()
-        assert captured.out if status == 0 else "usage: kvgate" in captured.err
+        assert captured.out if status == 0 else captured.err.startswith(("usage: kvgate", "kvgate: "))
 
     def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
