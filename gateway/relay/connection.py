@@ -116,9 +116,14 @@ class Connection(asyncio.Protocol):
         if sink is None:  # an idle connection has nothing to say
             self.abort()
             return
-        self._answered = True
+        reader = self._reader
+        parts = reader.parts
         try:
-            self._tell(sink, self._reader.feed(data))
+            fault = reader.feed(data)
+            if self._head_told and len(parts) == 1 and fault is None and not reader.complete:
+                sink.data(parts.pop())  # the usual read of a stream: one HTTP chunk
+            else:
+                self._tell(sink, fault)
         except Exception as error:
             self._fail(sink, error)
 
@@ -129,7 +134,6 @@ class Connection(asyncio.Protocol):
         """End a body that runs until the close; anything else that was under way is broken."""
         self._pool.gone(self)
         reader = self._reader
-        reader.close()
         self._unsent = None
         sink, self._sink = self._sink, None
         if sink is None:
@@ -156,6 +160,7 @@ class Connection(asyncio.Protocol):
 
     def _tell(self, sink: Sink, fault: str | None) -> None:
         reader = self._reader
+        self._answered = True
         if not self._head_told and reader.head_done:
             self._head_told = True
             sink.head(reader.status, reader.headers)

@@ -32,7 +32,7 @@ class ResponseReader:
         self.head_done = self.complete = self.keep = False
         self.framed = True
         self._head_bytes = self._trailers = 0
-        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._parser = httptools.HttpResponseParser(self)
 
     def next(self) -> None:
         """Be ready for the answer to the next request."""
@@ -41,32 +41,23 @@ class ResponseReader:
         self.head_done = self.complete = self.keep = False
         self.framed = True
 
-    def close(self) -> None:
-        """Let go of the parser, which refers back here."""
-        self._parser = None
-
     def feed(self, data: bytes) -> str | None:
         """Read some bytes; what is wrong with them, if anything is."""
         fault: str | None = None
-        if not self.head_done:
+        in_head = not self.head_done
+        if in_head:
             self._head_bytes += len(data)
         try:
-            self._llhttp.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             fault = "it switched protocols"
         except httptools.HttpParserError as error:
             self.keep = False
             # What follows a whole answer is not that answer's fault.
             fault = None if self.complete else str(error.__context__ or error)
-        if not self.head_done and self._head_bytes > HEAD_LIMIT:
+        if in_head and not self.head_done and self._head_bytes > HEAD_LIMIT:
             fault = f"its head is longer than {HEAD_LIMIT} bytes"
         return fault
-
-    @property
-    def _llhttp(self) -> httptools.HttpResponseParser:
-        if self._parser is None:
-            raise ValueError("this reader is closed")
-        return self._parser
 
     # --- called by httptools ---
 
@@ -86,7 +77,7 @@ class ResponseReader:
 
     def on_headers_complete(self) -> None:
         """Check the framing: RFC 9112 section 6.3 without its leniencies."""
-        status = self._llhttp.get_status_code()
+        status = self._parser.get_status_code()
         if status < 200:
             return
         if sum(len(name) + len(value) + 4 for name, value in self.headers) > HEAD_LIMIT:
@@ -105,4 +96,4 @@ class ResponseReader:
             self.headers = []
             return
         self.complete = True
-        self.keep = self.framed and self._llhttp.should_keep_alive()
+        self.keep = self.framed and self._parser.should_keep_alive()

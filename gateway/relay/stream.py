@@ -32,7 +32,8 @@ _PROGRESS_EVERY = 64  # token events between two calls of Hooks.progress
 _AFTER_DONE_S = 2.0  # an engine that has said [DONE] has this long to end its body
 _HELD_LIMIT = 64 << 10  # bytes of comments and role chunks held back before the first token
 _MESSAGE_LIMIT = 500  # characters of an engine's own error text
-_TOKEN, _COMMENT, _ROLE = EventKind.TOKEN, EventKind.COMMENT, EventKind.ROLE
+_TOKEN, _COMMENT, _ROLE, _FINISH = EventKind.TOKEN, EventKind.COMMENT, EventKind.ROLE, EventKind.FINISH
+_DONE, _ERROR = EventKind.DONE, EventKind.ERROR
 
 
 async def relay_stream(
@@ -77,7 +78,7 @@ class StreamExchange(ClientExchange):
         self._framer = Framer()
         self._held: list[bytes] | None = []  # None once the status line is out
         self._held_bytes = 0
-        self._told = 0
+        self._milestone = 1  # tokens at which a hook is called next
         self._engine_message = ""
         self._keepalive = wheel.start(float("inf"), self._quiet)
 
@@ -105,8 +106,10 @@ class StreamExchange(ClientExchange):
         """One read: frame, look, write."""
         if self.down.closed:
             self.gone()
-        else:
-            self._pass_on(self._framer.feed(data))
+            return
+        events = self._framer.feed(data)
+        if events:
+            self._pass_on(events)
 
     def finish(self) -> None:
         """End of the body: good only after a terminal event."""
@@ -150,59 +153,62 @@ class StreamExchange(ClientExchange):
     # --- inside ---
 
     def _pass_on(self, events: list[bytes]) -> None:
-        if not events:
-            return
         see = self._view.see
         out: list[bytes] = []
         tokens = 0
-        alive = begin = False
+        alive = False  # something besides comments
+        other = False  # something besides comments and role chunks
+        ended = False  # a finish_reason or [DONE]
         for event in events:
             forward, kind, error, token = see(event)
             if token:
                 tokens += 1
             if kind is not _TOKEN:
-                if kind is EventKind.ERROR:
-                    if self._held is None:
-                        self._write_out(out, begin=True)
-                    self._engine_error(error or {})
+                if kind is _ERROR:
+                    self._pass_error(out, error or {})
                     return
+                if kind is _FINISH or kind is _DONE:
+                    ended = True
+                    if kind is _DONE:
+                        self.shorten_gap(_AFTER_DONE_S)
                 alive = alive or kind is not _COMMENT
-                begin = begin or (kind is not _COMMENT and kind is not _ROLE)
-                if kind is EventKind.DONE:
-                    self.shorten_gap(_AFTER_DONE_S)
-                elif kind is EventKind.FINISH and not tokens and self.meter.first_token_at is None:
-                    self.first_came(self.meter.clock())  # an empty answer
+                other = other or (kind is not _COMMENT and kind is not _ROLE)
             if forward:
                 out.append(forward)
-        if tokens or alive:
-            now = self.meter.clock()
-            if tokens:
-                self._count(now, tokens)
-            self.alive(now)
-        self._write_out(out, begin=bool(tokens) or begin)
-
-    def _count(self, now: float, tokens: int) -> None:
         meter = self.meter
-        meter.token(now, tokens)
-        if meter.tokens == tokens:
+        now = meter.clock()
+        if tokens:
+            meter.token(now, tokens)
+            self._gap.touch(now)
+            if meter.tokens >= self._milestone:
+                self._tell(now)
+        elif ended:
+            self.first_came(now)  # maybe an answer without a token
+        elif alive:
+            self.alive(now)
+        if out:
+            self._keepalive.touch(now)
+            if self._held is None:
+                self.write(out[0] if len(out) == 1 else b"".join(out))
+            else:
+                self._hold(out, begin=tokens > 0 or other)
+
+    def _tell(self, now: float) -> None:
+        tokens = self.meter.tokens
+        if self._milestone == 1:
             self.first_came(now)
             self._hooks.first_token()
-        if meter.tokens - self._told >= _PROGRESS_EVERY:
-            self._told = meter.tokens
-            self._hooks.progress(meter.tokens)
+        if tokens >= _PROGRESS_EVERY:
+            self._hooks.progress(tokens)
+        self._milestone = tokens - tokens % _PROGRESS_EVERY + _PROGRESS_EVERY
 
-    def _write_out(self, out: list[bytes], *, begin: bool) -> None:
+    def _hold(self, out: list[bytes], *, begin: bool) -> None:
         held = self._held
         if held is not None:
             held += out
             self._held_bytes += sum(map(len, out))
-            if not begin and self._held_bytes <= _HELD_LIMIT:
-                return
-            self._begin()
-        elif out:
-            self.write(out[0] if len(out) == 1 else b"".join(out))
-            if self._keepalive.active:
-                self._keepalive.touch(self.meter.clock())
+            if begin or self._held_bytes > _HELD_LIMIT:
+                self._begin()
 
     def _begin(self) -> None:
         held, self._held = self._held, None
@@ -210,6 +216,11 @@ class StreamExchange(ClientExchange):
             self.down.start(self.status, stream_headers(self.headers), None)
             if held:
                 self.write(b"".join(held))
+
+    def _pass_error(self, out: list[bytes], error: dict[str, Any]) -> None:
+        if out and self._held is None:
+            self.write(out[0] if len(out) == 1 else b"".join(out))
+        self._engine_error(error)
 
     def _engine_error(self, error: dict[str, Any]) -> None:
         self._engine_message = str(error.get("message") or "")[:_MESSAGE_LIMIT]

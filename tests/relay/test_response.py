@@ -37,7 +37,6 @@ def test_cut_anywhere(message: bytes, cuts: list[int]) -> None:
         assert reader.keep
         assert reader.framed
         assert reader.status == 200
-    reader.close()
 
 
 @pytest.mark.parametrize(
