@@ -235,7 +235,7 @@ class StreamExchange(ClientExchange):
         if self.down.closed:
             self.gone()
             return
-        if not self.paused:
+        if not self.paused and not self._view.terminal:
             self._begin()
             self.write(KEEPALIVE)
         self._keepalive.restart()

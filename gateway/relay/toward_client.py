@@ -73,7 +73,5 @@ class ClientExchange(Exchange):
                 self.connection.resume()
 
     def _write_late(self) -> None:
-        try:
-            self.down.abort()
-        finally:
-            self.fail(ClientClosed(f"the client read nothing for {self.limits.write_s:g} s (limit: write)"))
+        self.fail(ClientClosed(f"the client read nothing for {self.limits.write_s:g} s (limit: write)"))
+        self.down.abort()
