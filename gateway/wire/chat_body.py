@@ -1,6 +1,8 @@
 """The members of chat and completion bodies that kvgate reads, typed; all others pass unread.
 
 Members that templates render but that clients shape freely stay raw, so that an odd one is the engine's to judge.
+What comes by the thousand is kept from the garbage collector (`gc=False`): it holds no cycles, and a long conversation
+would set off one collection after another.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ NOTHING = msgspec.Raw(b"")
 """An absent raw member; compare with `is`."""
 
 
-class Part(msgspec.Struct):
+class Part(msgspec.Struct, gc=False):
     """One part of a message's content."""
 
     type: str = "text"
@@ -29,20 +31,20 @@ class Part(msgspec.Struct):
     file: msgspec.Raw = NOTHING
 
 
-class Function(msgspec.Struct):
+class Function(msgspec.Struct, gc=False):
     """The function of a tool call."""
 
     name: str = ""
     arguments: msgspec.Raw = NOTHING
 
 
-class Call(msgspec.Struct):
+class Call(msgspec.Struct, gc=False):
     """One tool call of an assistant's message."""
 
     function: Function
 
 
-class Message(msgspec.Struct):
+class Message(msgspec.Struct, gc=False):
     """One message of a conversation."""
 
     role: str

@@ -169,10 +169,8 @@ def _tools(raw: bytes) -> int:
 def _media(messages: list[Message]) -> tuple[set[str], int]:
     needs: set[str] = set()
     images = 0
-    for message in messages:
-        if not isinstance(message.content, list):
-            continue
-        for part in message.content:
+    for content in [message.content for message in messages if isinstance(message.content, list)]:
+        for part in content:
             if isinstance(part, str) or part.type == "text":
                 continue
             if part.type in _VISION:

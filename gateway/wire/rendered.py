@@ -7,6 +7,7 @@ Pictures and sounds stand in as a digest: they must tell prompts apart, but thei
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import msgspec
 import xxhash
@@ -38,44 +39,33 @@ class Rendered:
 def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
     """Render a conversation; `tools` is the raw JSON of the tool list, empty for none."""
     pieces = [tools] if tools else []
-    total = len(tools)
-    ends: list[int] = []
+    marks: list[int] = []  # pieces up to the end of each message
     for message in messages:
-        first = len(pieces)
-        _render(message, pieces)
-        total += sum(map(len, pieces[first:]))
-        ends.append(total)
-    return Rendered(pieces, ends)
-
-
-def _render(message: Message, pieces: list[bytes]) -> None:
-    content = message.content
-    pieces.append(message.role.encode() + b"\n")
-    if message.name is not NOTHING:
-        pieces.append(_loose(message.name) + b"\n")
-    if isinstance(content, str):
-        pieces.append(content.encode())
-    elif content is not None:
-        pieces.extend(part.encode() if isinstance(part, str) else _part(part) for part in content)
-    if message.tool_calls is not NOTHING:
-        pieces.extend(_calls(message.tool_calls))
-    if message.function_call is not NOTHING:
-        pieces.append(bytes(message.function_call))
-    if message.reasoning_content is not NOTHING:
-        pieces.append(_loose(message.reasoning_content))
-    if message.reasoning is not NOTHING:
-        pieces.append(_loose(message.reasoning))
-    pieces.append(b"\n")
+        content = message.content
+        pieces.append(message.role.encode() + b"\n")
+        if message.name is not NOTHING:
+            pieces.append(_loose(message.name) + b"\n")
+        if isinstance(content, str):
+            pieces.append(content.encode())
+        elif content is not None:
+            pieces.extend([part.encode() if isinstance(part, str) else _part(part) for part in content])
+        if message.tool_calls is not NOTHING:
+            pieces.extend(_calls(message.tool_calls))
+        if message.function_call is not NOTHING:
+            pieces.append(bytes(message.function_call))
+        if message.reasoning_content is not NOTHING:
+            pieces.append(_loose(message.reasoning_content))
+        if message.reasoning is not NOTHING:
+            pieces.append(_loose(message.reasoning))
+        pieces.append(b"\n")
+        marks.append(len(pieces))
+    lengths = list(accumulate(map(len, pieces)))
+    return Rendered(pieces, [lengths[mark - 1] for mark in marks])
 
 
 def render_prompts(prompts: list[bytes]) -> Rendered:
     """Render the prompts of a completion request: text, or the raw JSON of token ids."""
-    ends: list[int] = []
-    total = 0
-    for prompt in prompts:
-        total += len(prompt)
-        ends.append(total)
-    return Rendered(prompts, ends)
+    return Rendered(prompts, list(accumulate(map(len, prompts))))
 
 
 def _part(part: Part) -> bytes:

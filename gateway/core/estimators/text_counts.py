@@ -44,12 +44,26 @@ class TextCounts:
 
 
 def count_text(pieces: Sequence[bytes], messages: int = 0, tools: int = 0) -> TextCounts:
-    """Count byte classes by deletion, the most frequent class first; about 1 ms a MB."""
+    """Count byte classes by deletion, the most frequent class first; 0.5 to 1 ms a MB."""
     text = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    rest = text.translate(None, _LETTERS)
-    letters = len(text) - len(rest)
-    text = rest.translate(None, _DIGITS)
-    digits = len(rest) - len(text)
-    other = len(text) if text.isascii() else len(text.translate(None, _HIGH))
-    non_ascii = len(text) - other
-    return TextCounts(letters, digits, other, non_ascii, messages, tools)
+    high = not text.isascii()
+    non_ascii = 0
+    if high and _mostly_high(text):
+        text, non_ascii = _without(text, _HIGH)
+    text, letters = _without(text, _LETTERS)
+    if high and not non_ascii:
+        text, non_ascii = _without(text, _HIGH)
+    text, digits = _without(text, _DIGITS)
+    return TextCounts(letters, digits, len(text), non_ascii, messages, tools)
+
+
+def _without(text: bytes, kind: bytes) -> tuple[bytes, int]:
+    """The text without bytes of one kind, and how many of them it had."""
+    rest = text.translate(None, kind)
+    return rest, len(text) - len(rest)
+
+
+def _mostly_high(text: bytes) -> bool:
+    """Whether half of a sample of about a thousand bytes, taken evenly, is above 127."""
+    sample = text[:: 1 + len(text) // 1024]
+    return 2 * len(sample.translate(None, _HIGH)) <= len(sample)
