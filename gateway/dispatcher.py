@@ -12,7 +12,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from gateway import clock
 from gateway.core.admission import limits_of, refuse
@@ -27,7 +26,7 @@ from gateway.core.prefix.chain import Chain
 from gateway.core.pump import pump
 from gateway.core.quota import RunningByClient
 from gateway.core.reasons import Reason
-from gateway.core.request import Estimate, Request
+from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
 from gateway.core.scheduling import retry_after
 from gateway.core.snapshot import Snapshot
@@ -36,9 +35,10 @@ from gateway.errors import GatewayError, StoreError, Unavailable
 from gateway.fleet.roster import Roster
 from gateway.state.store import Refused, Store
 from gateway.telemetry.log import log_failure
+from gateway.telemetry.observer import Observer
 from gateway.wire.refusal import refusal
 
-__all__ = ["Dispatcher", "Observer"]
+__all__ = ["Dispatcher"]
 
 TICK = 0.1
 """Seconds between looks at the queue while somebody waits: deadlines, breakers and decays move without an event."""
@@ -46,18 +46,10 @@ ROUNDS = 3
 """How often one turn starts over when the store refuses what the snapshot allowed."""
 BLAMELESS = frozenset((FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.CANCELLED))
 """Failures that say nothing about the backend, so it needn't be looked at."""
+LET_GO = 10.0
+"""Seconds after which a place is given back though its engine still says that something runs there."""
 EXTENSION = 256
 """Tokens by which a reservation grows at once: a few ledger writes a request instead of one a chunk."""
-
-
-class Observer(Protocol):
-    """Who writes down what was decided; called on the loop, must not block."""
-
-    def pumped(self, seconds: float, decisions: int) -> None:
-        """One look at the queue took this long."""
-
-    def decided(self, request: Request, decision: Decision) -> None:
-        """A decision that ends the wait: admitted, shed or rejected."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +85,8 @@ class Dispatcher:
         self.closing = False
         self.look_at: Callable[[str], None] = lambda _name: None
         """Called with the name of a backend on which a request just failed."""
+        self.sample_in: Callable[[str, float], None] = lambda _name, _seconds: None
+        """Called with the name of a backend, and in how many seconds it should be asked whether it let a request go."""
         self.drained: Callable[[str], None] = lambda _name: None
         """Called with the name of a removed backend when nothing of it is left."""
         self._observer = observer
@@ -145,14 +139,15 @@ class Dispatcher:
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts | None, *, linger: float = 0.0) -> None:
         """End a lease, and learn from it.
 
-        `linger` seconds its place stays booked, for engines that go on after an abort.
+        `linger` seconds its place stays booked, for engines that go on after an abort; of one that was aborted in
+        prefill, until its engine itself says that it has let go, if it says such things.
         """
         if lease.settled:
             return
         lease.settled = True
         now = self._now()
         self._running.leave(lease.request.client)
-        self.store.settle(lease.id, now, now + linger if linger > 0 else None)
+        self.store.settle(lease.id, now, self._lingers_until(lease, ended, linger, now))
         self.experience.learn(lease, ended, counts, self.totals(lease.backend), now)
         if ended.completed:
             self.roster.succeeded(lease.backend, now)
@@ -163,6 +158,14 @@ class Dispatcher:
         self._let_go()
         self._wake.set()
 
+    def _lingers_until(self, lease: Lease, ended: Ended, linger: float, now: float) -> float | None:
+        member = self.roster.get(lease.backend)
+        if linger <= 0.0 or member is None or member.draining:
+            return None
+        self.sample_in(lease.backend, linger)
+        told = ended.ttft is None and self.roster.tells_running(lease.backend, now)
+        return now + (max(linger, LET_GO) if told else linger)
+
     def retry(self, lease: Lease, kind: FailureKind, *, counted: int | None = None) -> Request | None:
         """The request for its next attempt, None when there must be none. Only for failures before the first byte.
 
@@ -170,7 +173,7 @@ class Dispatcher:
         """
         request, now = lease.request, self._now()
         if kind is FailureKind.CONTEXT and counted is not None:
-            estimates = {model: _at_least(estimate, counted) for model, estimate in request.estimates.items()}
+            estimates = {model: estimate.at_least(counted) for model, estimate in request.estimates.items()}
             request = replace(request, estimates=estimates)
         prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
         ruling = may_retry(kind, request, prompt_tokens=prompt, policy=self.plan.retry, budget=self._budget, now=now)
@@ -208,11 +211,14 @@ class Dispatcher:
         """The fleet now."""
         now = self._now()
         self.store.expire(now)
-        return self.roster.snapshot(now, self.totals, lambda name: self.experience.factors(name, now))
+        factors = self.experience.factors
+        return self.roster.snapshot(now, lambda name: self.store.totals(name, now), lambda name: factors(name, now))
 
     def totals(self, backend: str) -> Totals:
         """What our leases hold on a backend now."""
-        return self.store.totals(backend, self._now())
+        now = self._now()
+        self.store.expire(now)
+        return self.store.totals(backend, now)
 
     def waiting(self) -> dict[str, int]:
         """How many requests wait, by the name of the model they asked for."""
@@ -384,11 +390,6 @@ class Dispatcher:
         for name, models in self.roster.drained(self.totals):
             self.experience.remove(name, models)
             self.drained(name)
-
-
-def _at_least(estimate: Estimate, counted: int) -> Estimate:
-    exact = max(estimate.prompt, counted)
-    return replace(estimate, prompt=exact, prompt_high=exact, tier="C")
 
 
 def _closing() -> Unavailable:

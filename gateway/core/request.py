@@ -34,6 +34,11 @@ class Estimate:
     output_high: int
     tier: str = "A"
 
+    def at_least(self, counted: int) -> Estimate:
+        """The same once an engine has counted so many tokens in the prompt."""
+        exact = max(self.prompt, counted)
+        return replace(self, prompt=exact, prompt_high=exact, tier="C")
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:

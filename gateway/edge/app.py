@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from ssl import SSLContext
 from typing import Any
@@ -97,7 +98,7 @@ class Application:
         self.pipeline = Pipeline(
             measurer=self.measurer, dispatcher=self.dispatcher, upstreams=self.switchboard, chronicle=self.chronicle
         )
-        self.dispatcher.look_at = self.watch.look_now
+        self.dispatcher.look_at, self.dispatcher.sample_in = self.watch.look_now, self.watch.sample_in
         self.dispatcher.drained = self._drained
         limits = settings.server.limits
         self.limits = EdgeLimits(
@@ -164,7 +165,8 @@ class Application:
         try:
             await site.start()
         except OSError as error:
-            raise ConfigError(f"can't listen on {address}: {error.strerror or error}") from None
+            why = os.strerror(error.errno).lower() if error.errno else str(error)
+            raise ConfigError(f"can't listen on {address}: {why}") from None
         return site, f"{address.rpartition(':')[0]}:{runner.addresses[0][1]}"
 
     # --- the public port

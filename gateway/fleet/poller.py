@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import Protocol
 
 from gateway import clock
@@ -17,6 +18,7 @@ REDISCOVER = 60.0
 """Seconds between looks at facts that seldom change (models, windows, slots, pool)."""
 DOWN_INTERVAL = 1.0
 """Seconds between looks at an engine that is down or loading: it should be used again soon after it is back."""
+BURST = 0.05
 PROBE_TIMEOUT = 5.0
 
 log = logging.getLogger("kvgate.fleet")
@@ -48,6 +50,7 @@ class Poller:
         self._listener = listener
         self._interval = max(interval, engine.traits.poll_floor_s)
         self._known_until = 0.0
+        self._due = self._sampled_at = 0.0
         self._was: str = "unknown"
         self._again = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -57,8 +60,17 @@ class Poller:
         self._task = asyncio.create_task(self._run(), name=f"poller {self.target.name}")
 
     def look_now(self) -> None:
-        """Ask again soon: a request just failed there."""
+        """Ask again soon: a request just failed there. Failures come in bursts; one look answers them all."""
         self._known_until = 0.0
+        self._bring_forward(clock.monotonic() + BURST)
+
+    def sample_in(self, seconds: float) -> None:
+        """Ask how it fares that soon, but not sooner after the last time than it can bear."""
+        soonest = self._sampled_at + self._engine.traits.poll_floor_s
+        self._bring_forward(max(clock.monotonic() + seconds, soonest))
+
+    def _bring_forward(self, moment: float) -> None:
+        self._due = min(self._due, moment)
         self._again.set()
 
     def retarget(self, target: Target, interval: float) -> None:
@@ -75,16 +87,17 @@ class Poller:
 
     async def _run(self) -> None:
         while True:
+            self._due = math.inf  # what asks for a look during this one gets another
             await self.look()
             pause = self._interval if self._was == "up" else min(DOWN_INTERVAL, self._interval)
-            self._again.clear()
-            try:
-                async with asyncio.timeout(pause):
-                    await self._again.wait()
-                # Failures come in bursts; one look answers them all.
-                await asyncio.sleep(0.05)
-            except TimeoutError:
-                pass
+            self._bring_forward(clock.monotonic() + pause)
+            while (left := self._due - clock.monotonic()) > 0:
+                self._again.clear()
+                try:
+                    async with asyncio.timeout(left):
+                        await self._again.wait()
+                except TimeoutError:
+                    break
 
     async def look(self) -> None:
         """One round: facts when they are not known or stale, else a load sample."""
@@ -93,6 +106,7 @@ class Poller:
             if self._was == "up" and clock.monotonic() < self._known_until:
                 answers = await self._prober.ask(self.target, engine.loading, PROBE_TIMEOUT)
                 load = engine.load(answers)
+                self._sampled_at = clock.monotonic()
                 if load.loading:
                     self._changed("loading", "loading its model")
                     self._listener.loading(name)

@@ -133,6 +133,13 @@ class Roster:
         member.peak_running, member.peak_reserved = totals.running, totals.reserved
         member.load, member.sampled_at = load, now
 
+    def tells_running(self, name: str, now: float) -> bool:
+        """Whether its engine tells how many requests it runs, and did so lately."""
+        member = self._members.get(name)
+        if member is None or member.load is None or member.sampled_at is None:
+            return False
+        return member.load.running is not None and now - member.sampled_at < SAMPLE_LIFE
+
     def loading(self, name: str) -> None:
         """An engine is there and loads its model."""
         member = self._members[name]

@@ -60,6 +60,12 @@ class Watch:
         if poller is not None:
             poller.look_now()
 
+    def sample_in(self, name: str, seconds: float) -> None:
+        """A request was abandoned there: ask soon whether the engine has let it go."""
+        poller = self._pollers.get(name)
+        if poller is not None:
+            poller.sample_in(seconds)
+
     async def stop(self) -> None:
         """Stop all pollers and close the probing session."""
         await asyncio.gather(*(poller.stop() for poller in self._pollers.values()))
@@ -81,6 +87,8 @@ class Watch:
             self._roster.sampled(name, load, self._totals(name), clock.monotonic())
             if load.running is not None:
                 self._observed(name, load.running)
+                if self._totals(name).lingering:
+                    self.sample_in(name, 0.0)
             self._changed()
 
     def loading(self, name: str) -> None:

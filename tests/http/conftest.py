@@ -6,7 +6,9 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from tests.shell.fixtures import start, unblocked
+pytest.register_assert_rewrite("tests.shell.fixtures", "tests.shell.running")
+
+from tests.shell.fixtures import start, unblocked  # noqa: E402
 
 __all__ = ["start", "unblocked"]
 

@@ -89,7 +89,8 @@ async def test_fragments_of_parallel_tool_calls_are_passed_as_they_are(start: St
     def call(index: int, arguments: str, **more: object) -> bytes:
         return delta(tool_calls=[{"index": index, "function": {"name": None, "arguments": arguments}, **more}])
 
-    last = {"index": 1, "function": {"arguments": '"}'}}
+    piece = {"tool_calls": [{"index": 1, "function": {"arguments": '"}'}}]}
+    last = json.dumps({"choices": [{"index": 0, "delta": piece, "finish_reason": "tool_calls"}]})
     sent = [
         ROLE,
         call(0, '{"a', id="c0"),
@@ -98,16 +99,15 @@ async def test_fragments_of_parallel_tool_calls_are_passed_as_they_are(start: St
         call(1, '":"2'),
         delta(tool_calls=[{"index": 0}]),
         call(0, '"}'),
-        f"data: {json.dumps({'choices': [{'index': 0, 'delta': {'tool_calls': [last]}, 'finish_reason': 'tool_calls'}]})}"
-        "\n\n".encode(),
+        f"data: {last}\n\n".encode(),
     ]
     gateway = await start({"b1": make(sse(*sent, DONE), model="m")})
     reply = await gateway.chat(model="m", stream=True)
     assert reply.body == b"".join([*sent, DONE])
     arguments = {0: "", 1: ""}
     for event in events(reply.body)[1:-1]:
-        for piece in event["choices"][0]["delta"]["tool_calls"]:
-            arguments[piece["index"]] += piece.get("function", {}).get("arguments", "")
+        for part in event["choices"][0]["delta"]["tool_calls"]:
+            arguments[part["index"]] += part.get("function", {}).get("arguments", "")
     assert [json.loads(text) for text in arguments.values()] == [{"a": "1"}, {"b": "2"}]
 
 

@@ -35,9 +35,7 @@ async def test_lowering_the_budget_can_be_switched_off(start: Start) -> None:
     assert engine.asked == []
 
 
-SGLANG = (
-    "Requested token count exceeds the maximum context length of 2048 tokens. You requested a total of 9000 tokens."
-)
+SGLANG = "Token count exceeds the maximum context length of 2048 tokens. You requested a total of 9000 tokens."
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ async def test_the_worst_case_can_be_reserved_instead(start: Start) -> None:
     gateway = await start({"b1": engine}, b1={"kv_pool": "32768 tokens"}, rest="admission: {reserve: worst_case}")
     clients = [await gateway.begin_chat(prose(1000), model="smollm2", max_tokens=30_000, stream=True) for _ in range(2)]
     await gateway.until(lambda: gateway.queued == 1)
+    await engine.asked_for(1)
     assert engine.busy == 1
     free.set()
     for client in clients:

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
-from tests.shell.fixtures import start, unblocked
+import pytest
+
+pytest.register_assert_rewrite("tests.shell.fixtures", "tests.shell.running")
+
+from tests.shell.fixtures import start, unblocked  # noqa: E402
 
 __all__ = ["start", "unblocked"]

@@ -99,6 +99,7 @@ class Rig:
         self.roster = Roster()
         self.drained: list[str] = []
         self.looked_at: list[str] = []
+        self.sample_in: list[tuple[str, float]] = []
         self.slots = slots
         names = names or ("a",)
         self.dispatcher = Dispatcher(
@@ -112,6 +113,7 @@ class Rig:
         )
         self.dispatcher.drained = self.drained.append
         self.dispatcher.look_at = self.looked_at.append
+        self.dispatcher.sample_in = lambda name, seconds: self.sample_in.append((name, seconds))
         self.declare(self.dispatcher.plan)
         self.discover(*names)
 

@@ -77,6 +77,8 @@ class EngineDouble(FakeEngine):
         self._changed.set()
         try:
             await script(request, wire)
+        except RuntimeError as error:  # uvloop's words for a transport that is closed
+            raise ConnectionResetError from error
         finally:
             self.busy -= 1
             self._changed.set()

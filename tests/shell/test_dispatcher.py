@@ -9,8 +9,10 @@ import pytest
 from gateway.core.decision import Decision
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
+from gateway.core.ledger import Totals
 from gateway.core.plan import QueueLimits
 from gateway.core.reasons import Reason
+from gateway.engines.adapter import Load
 from gateway.errors import GatewayError, OverQuota, Saturated, StoreError, Unavailable
 from tests.core.fleet import request
 from tests.shell.dispatch_rig import Rig, plan_of, turns
@@ -380,6 +382,40 @@ async def test_an_engine_that_says_it_let_go_frees_the_place_sooner(make: Make) 
     rig.dispatcher.observed("a", 0)
     rig.dispatcher.fleet_changed()
     end(rig, await asyncio.wait_for(waits, 1))
+
+
+async def test_an_engine_that_goes_on_with_a_prefill_keeps_its_place_until_it_says_otherwise(make: Make) -> None:
+    rig = make()
+    rig.roster.sampled("a", Load(running=0), Totals(), rig.clock.now)
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    rig.dispatcher.settle(lease, Ended(), None, linger=0.1)
+    assert rig.sample_in == [("a", 0.1)]
+    rig.pass_time(5.0)
+    rig.dispatcher.observed("a", 1)
+    await turns()
+    assert not waits.done()
+    rig.dispatcher.observed("a", 0)
+    rig.dispatcher.fleet_changed()
+    end(rig, await asyncio.wait_for(waits, 1))
+
+
+async def test_an_engine_that_never_says_it_let_go_is_believed_for_a_bounded_time(make: Make) -> None:
+    rig = make()
+    rig.roster.sampled("a", Load(running=0), Totals(), rig.clock.now)
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    rig.dispatcher.settle(lease, Ended(), None, linger=0.1)
+    rig.pass_time(10.1)
+    end(rig, await asyncio.wait_for(waits, 1))
+
+
+async def test_a_removed_backend_is_not_kept_for_what_lingers_in_it(make: Make) -> None:
+    rig = make("a", "b")
+    lease = await rig.submit(request("r0", tried=frozenset("b")))
+    plan = plan_of("b", version=1)
+    rig.declare(plan)
+    rig.dispatcher.replan(plan)
+    rig.dispatcher.settle(lease, Ended(), None, linger=5.0)
+    assert rig.drained == ["a"]
 
 
 async def test_a_clients_own_limit_makes_it_wait_while_others_pass(make: Make) -> None:

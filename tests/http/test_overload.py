@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import asyncio
+
+from gateway import clock
+from tests.http.test_context import prose
+from tests.shell.engine_double import llama_cpp, says, vllm, vllm_metrics
+from tests.shell.fixtures import Start
+
+
+async def test_two_run_three_wait_in_order_and_the_rest_is_refused_at_once(start: Start) -> None:
+    engine = vllm(says("a", "b", gap=0.3))
+    gateway = await start({"b1": engine}, b1={"running": "2"}, rest="queue: {length: 3, wait: 5s}")
+    held = []
+    for number in range(5):
+        held.append(await gateway.begin_chat(f"number {number}", stream=True))
+        await gateway.until(lambda n=number: len(engine.asked) + gateway.queued == n + 1)
+    began = clock.monotonic()
+    refused = await asyncio.gather(*(gateway.chat(f"number {n}") for n in range(5, 10)))
+    assert clock.monotonic() - began < 0.2
+    assert [reply.status for reply in refused] == [429] * 5
+    assert [(await client.reply()).status for client in held] == [200] * 5
+    assert engine.most_busy == 2
+    served = [engine.body(n)["messages"][0]["content"] for n in range(5)]
+    assert served == [f"number {n}" for n in range(5)]
+
+
+async def test_who_waited_to_the_limit_is_told_so(start: Start) -> None:
+    free = asyncio.Event()
+    engine = vllm(says("a", "b", until=free))
+    rest = "queue: {wait: 300ms}\nclasses: {default: {sheddable: false}}"
+    gateway = await start({"b1": engine}, b1={"running": "1"}, rest=rest)
+    runs = await gateway.begin_chat(stream=True)
+    await engine.asked_for(1)
+    reply = await gateway.chat()
+    assert (reply.status, reply.error["code"]) == (429, "queue_timeout")
+    assert "retry-after" in reply.headers
+    free.set()
+    assert (await runs.reply()).complete
+
+
+async def test_who_would_wait_to_the_limit_for_nothing_is_told_at_once(start: Start) -> None:
+    free = asyncio.Event()
+    engine = vllm(says("a", "b", until=free))
+    gateway = await start({"b1": engine}, b1={"running": "1"}, rest="queue: {wait: 10ms}")
+    runs = await gateway.begin_chat(stream=True)
+    await engine.asked_for(1)
+    reply = await gateway.chat()
+    assert (reply.status, reply.error["code"]) == (429, "deadline")
+    free.set()
+    assert (await runs.reply()).complete
+
+
+async def test_tokens_count_though_slots_are_free(start: Start) -> None:
+    free = asyncio.Event()
+    engine = vllm(says("a", "b", until=free, prompt=32_000), window=65_536, pool=100_000)
+    gateway = await start({"b1": engine}, b1={"running": "64", "queued_prefill": "60s"})
+    held = [await gateway.begin_chat(prose(32_000), stream=True, max_tokens=100) for _ in range(3)]
+    await gateway.until(lambda: gateway.queued == 1)
+    await engine.asked_for(2)
+    assert engine.busy == 2
+    free.set()
+    for client in held:
+        assert (await client.reply()).complete
+
+
+async def test_traffic_that_is_not_ours_takes_room_too(start: Start) -> None:
+    engine = vllm(says("a"), window=65_536, pool=50_000)
+    gateway = await start({"b1": engine}, rest="health: {probe: 500ms}\nqueue: {wait: 400ms}")
+    engine.pages["/metrics"] = vllm_metrics(pool=50_000, running=3, usage=0.95)
+    await gateway.until(lambda: gateway.app.roster["b1"].foreign_tokens > 30_000, 6)
+    reply = await gateway.chat(prose(20_000), max_tokens=10)
+    assert reply.status == 429
+    assert engine.asked == []
+
+
+async def test_what_no_pool_could_ever_hold_is_refused_at_once(start: Start) -> None:
+    engines = {"b1": vllm(window=131_072, pool=50_000), "b2": llama_cpp(model="tiny", slots=1, window=50_000)}
+    gateway = await start(engines)
+    began = clock.monotonic()
+    reply = await gateway.chat(prose(75_000))
+    assert clock.monotonic() - began < 1
+    assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
+    assert "50000" in reply.error["message"]
+    assert gateway.queued == 0
+    assert not any(engine.asked for engine in engines.values())
+
+
+async def test_the_queue_is_by_model(start: Start) -> None:
+    free = asyncio.Event()
+    engines = {"b1": vllm(says("a", "b", until=free), model="one"), "b2": vllm(says("ok"), model="two")}
+    gateway = await start(engines, b1={"running": "1"}, rest="queue: {length: 1}")
+    held = [await gateway.begin_chat(model="one", stream=True)]
+    await engines["b1"].asked_for(1)
+    held.append(await gateway.begin_chat(model="one", stream=True))
+    await gateway.until(lambda: gateway.queued == 1)
+    assert (await gateway.chat(model="one")).status == 429
+    assert (await gateway.chat(model="two")).status == 200
+    assert (await gateway.admin("/admin/queue")) == {"waiting": 1, "models": {"one": 1}}
+    free.set()
+    for client in held:
+        assert (await client.reply()).complete
