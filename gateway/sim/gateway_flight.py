@@ -39,7 +39,6 @@ class Flight:
     first_token_at: float | None = None
     moved_at: float | None = None
     """When its last token came."""
-    generated: int = 0
 
     def silent(self, now: float, timeouts: Timeouts) -> FailureKind | None:
         """What the relay's timers would say: no first token, or no further one, for too long."""
@@ -68,8 +67,8 @@ class Flight:
 
     def failed(self, kind: FailureKind) -> Ended:
         """What an attempt tells that did not work out."""
-        return Ended(failure=kind, shown=self.first_token_at is not None, output_tokens=self.generated or None)
+        return Ended(failure=kind, shown=self.first_token_at is not None, output_tokens=self.lease.generated or None)
 
     def left(self) -> Ended:
         """What is known of an answer whose client left."""
-        return Ended(shown=self.first_token_at is not None, output_tokens=self.generated or None)
+        return Ended(shown=self.first_token_at is not None, output_tokens=self.lease.generated or None)

@@ -1,34 +1,22 @@
 """The gateway itself as a policy of the simulation: its queue, ledger, pump and experience, in virtual time.
 
 The engines are what their profiles say; the gateway knows them as it would know real ones: by what is declared, what
-probes find and what answers teach. These are the turns of `gateway.dispatcher`, without sockets and futures.
+probes find and what answers teach. This is `gateway.pipeline` and the relay in virtual time; the desk is the
+dispatcher.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from functools import partial
 
 from gateway.config.compile import compile_policy
 from gateway.config.endpoint import Endpoint, endpoint
 from gateway.config.load import load
-from gateway.core.admission import limits_of, refuse
-from gateway.core.decision import Decision, Verdict
-from gateway.core.experience import Experience
+from gateway.core.decision import Decision
 from gateway.core.failure import FailureKind
-from gateway.core.lease import Ended, Lease
-from gateway.core.ledger import Ledger, Refused
+from gateway.core.lease import Lease
 from gateway.core.plan import Plan
-from gateway.core.pump import pump
-from gateway.core.reasons import Reason
-from gateway.core.request import Request
-from gateway.core.retrying import Retry, RetryBudget, may_retry
-from gateway.core.scheduling import retry_after
-from gateway.core.snapshot import Snapshot
-from gateway.core.waiting import Waiting
 from gateway.sim.engine_model import EngineModel, Finished
 from gateway.sim.events import (
     Action,
@@ -45,6 +33,7 @@ from gateway.sim.events import (
     Withdraw,
 )
 from gateway.sim.events import Ended as EndedThere
+from gateway.sim.gateway_desk import Desk
 from gateway.sim.gateway_fleet import SimFleet
 from gateway.sim.gateway_flight import Flight, Pending
 from gateway.sim.gateway_request import Caller, describe
@@ -55,9 +44,6 @@ TICK = 0.1
 """Seconds between looks at the queue while somebody waits, as in the dispatcher."""
 WATCH = 1.0
 """The same while nobody waits and something runs: silence of an engine is noticed by time alone."""
-EXTENSION = 256
-"""Tokens by which a reservation grows at once, as in the dispatcher."""
-ROUNDS = 3
 
 
 class GatewayPolicy:
@@ -73,18 +59,11 @@ class GatewayPolicy:
         seed: int = 0,
     ) -> None:
         """`caller` says who asks; `breakdowns` are those of the run, for what a probe or a connection would meet."""
-        self.plan = plan
-        self.ledger = Ledger()
-        self.experience = Experience(0.0)
-        self.waiting = Waiting(plan.queue, plan.classes)
-        self.fleet = SimFleet(plan, endpoints, breakdowns)
+        fleet = SimFleet(plan, endpoints, breakdowns)
+        self.desk = Desk(plan, fleet, admitted=self._admitted, declined=self._declined, seed=seed)
         self.declined: dict[str, Decision] = {}
         self.granted: list[Lease] = []
         self._caller = caller
-        self._roll = random.Random(seed).random
-        self._budget = RetryBudget(plan.retry)
-        self._pending: dict[str, Pending] = {}
-        self._fresh: list[Pending] = []
         self._flights: dict[str, Flight] = {}
         self._actions: list[Action] = []
         self._armed = math.inf
@@ -102,12 +81,13 @@ class GatewayPolicy:
 
     def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
         """Take the event in, then look at the queue."""
-        self._now, self._actions = now, []
+        self._now = self.desk.now = now
+        self._actions = []
         if now >= self._armed:
             self._armed = math.inf
         self._see_progress(engines)
         if isinstance(event, Arrived):
-            self.fleet.look(now, engines, self.ledger, self.experience)
+            self._look(engines)
             self._arrive(event.arrival)
         elif isinstance(event, FirstToken):
             self._first_token(self._flights[event.request_id])
@@ -118,74 +98,60 @@ class GatewayPolicy:
         elif isinstance(event, Left):
             self._leave(event.request_id)
         self._end_the_silent()
-        self.fleet.look(now, engines, self.ledger, self.experience)
-        self._turn()
+        self._look(engines)
+        self.desk.turn()
         self._arm()
         return self._actions
+
+    def _look(self, engines: Mapping[str, EngineModel]) -> None:
+        self.desk.fleet.look(self._now, engines, self.desk.ledger, self.desk.experience)
 
     # --- events
 
     def _arrive(self, arrival: Arrival) -> None:
-        asked = arrival.request
-        described = describe(arrival, self._caller(arrival), self.plan, self.experience, self._snapshot())
-        self._enter(
-            Pending(described.request, described.chain, described.counts, asked.prompt_tokens, asked.output_tokens)
-        )
+        desk = self.desk
+        self.desk.enter(describe(arrival, self._caller(arrival), desk.plan, desk.experience, desk.snapshot()))
 
-    def _enter(self, pending: Pending) -> None:
-        self._pending[pending.request.id] = pending
-        self._fresh.append(pending)
+    def _admitted(self, pending: Pending, lease: Lease) -> None:
+        self.granted.append(lease)
+        flight = Flight(pending, lease, self._now)
+        if self.desk.fleet.dead(lease.backend, self._now):
+            self._fail(flight, FailureKind.CONNECT)
+        else:
+            self._flights[lease.request.id] = flight
+            self._actions.append(Place(lease.request.id, lease.backend))
+
+    def _declined(self, decision: Decision) -> None:
+        self.declined[decision.request] = decision
+        self._actions.append(Refuse(decision.request, decision.reason.value))
 
     def _first_token(self, flight: Flight) -> None:
-        lease = flight.lease
         flight.first_token_at = flight.moved_at = self._now
-        if self.ledger.first_token(lease.id, self._now):
-            self.experience.first_token(lease, self.ledger.totals(lease.backend, self._now), self._now)
-            self.fleet.roster.progressed(lease.backend, self._now)
+        self.desk.first_token(flight.lease)
 
     def _end(self, finished: Finished) -> None:
         flight = self._flights.pop(finished.id)
-        self._settle(flight, flight.ended(self._now, finished))
+        self.desk.settle(flight.lease, flight.ended(self._now, finished), flight.pending.counts)
 
     def _leave(self, request_id: str) -> None:
         flight = self._flights.pop(request_id, None)
         if flight is None:
-            self._forget(request_id)
+            self.desk.forget(request_id)
             return
-        traits = self.fleet.roster[flight.lease.backend].engine.traits
-        self._settle(flight, flight.left(), linger=traits.abort_settle_s)
+        linger = self.desk.fleet.roster[flight.lease.backend].engine.traits.abort_settle_s
+        self._lingers_until = max(self._lingers_until, self._now + linger)
+        self.desk.settle(flight.lease, flight.left(), flight.pending.counts, linger=linger)
 
     def _fail(self, flight: Flight, kind: FailureKind) -> None:
         """An attempt failed: another one, or the end of it."""
-        pending, lease = flight.pending, flight.lease
-        ended = flight.failed(kind)
-        self._settle(flight, ended)
-        footprint = lease.decision.footprint
-        ruling = not ended.shown and may_retry(
-            kind,
-            lease.request,
-            prompt_tokens=footprint.prompt if footprint is not None else 0,
-            policy=self.plan.retry,
-            budget=self._budget,
-            now=self._now,
-        )
-        if isinstance(ruling, Retry):
-            request = lease.request
-            pending.request = request.after_failure_on(lease.backend) if ruling.exclude else request
-            self._enter(pending)
+        lease, ended = flight.lease, flight.failed(kind)
+        self.desk.settle(lease, ended, flight.pending.counts)
+        again = None if ended.shown else self.desk.retry(lease, kind)
+        if again is not None:
+            flight.pending.request = again
+            self.desk.enter(flight.pending)
         else:
             self._actions.append(Refuse(lease.request.id, kind.value))
-
-    def _settle(self, flight: Flight, ended: Ended, *, linger: float = 0.0) -> None:
-        lease, now = flight.lease, self._now
-        self._lingers_until = max(self._lingers_until, now + linger)
-        self.ledger.settle(lease.id, now, now + linger if linger > 0 else None)
-        self.experience.learn(lease, ended, flight.pending.counts, self.ledger.totals(lease.backend, now), now)
-        if ended.completed:
-            self.fleet.roster.succeeded(lease.backend, now)
-        elif ended.failure is not None:
-            self.fleet.roster.failed(lease.backend, ended.failure, now)
-            self.fleet.look_soon(lease.backend)
 
     # --- what streams show
 
@@ -193,122 +159,26 @@ class GatewayPolicy:
         for engine in engines.values():
             for sequence in engine.scheduler:
                 flight = self._flights.get(sequence.request.id)
-                if flight is not None and flight.first_token_at is not None and sequence.generated > flight.generated:
-                    self._progress(flight, sequence.generated)
-
-    def _progress(self, flight: Flight, generated: int) -> None:
-        lease, new = flight.lease, generated - flight.generated
-        flight.generated, flight.moved_at = generated, self._now
-        self.fleet.roster.progressed(lease.backend, self._now)
-        if self.ledger.grow(lease.id, new):
-            view = self._snapshot().view(lease.backend)
-            if view is not None:
-                self.ledger.extend(lease.id, EXTENSION, limits_of(view, self.plan, lease.request, self._now))
+                if flight is not None and flight.first_token_at is not None:
+                    new = sequence.generated - flight.lease.generated
+                    if new > 0:
+                        flight.moved_at = self._now
+                        self.desk.progress(flight.lease, sequence.generated)
 
     def _end_the_silent(self) -> None:
         for flight in list(self._flights.values()):
-            kind = flight.silent(self._now, self.fleet.roster[flight.lease.backend].endpoint.timeouts)
+            kind = flight.silent(self._now, self.desk.fleet.roster[flight.lease.backend].endpoint.timeouts)
             if kind is not None:
                 del self._flights[flight.lease.request.id]
                 self._actions.append(Withdraw(flight.lease.request.id))
                 self._fail(flight, kind)
 
-    # --- the turns of the dispatcher
-
-    def _turn(self) -> None:
-        """Until nothing new comes: a place may turn out to be no place, and then the request comes back at once."""
-        self._pump()
-        while self._fresh:
-            fresh, self._fresh = self._fresh, []
-            for pending in fresh:
-                if not self.waiting.offer(pending.request):
-                    self._pump()
-                    if not self.waiting.offer(pending.request):
-                        self._at_the_door(pending)
-            self._pump()
-
-    def _pump(self) -> None:
-        for _ in range(ROUNDS):
-            snapshot = self._snapshot()
-            waiting = tuple(self.waiting.in_order(self._now))
-            if not waiting or not self._carry_out(waiting, snapshot):
-                return
-
-    def _at_the_door(self, pending: Pending) -> None:
-        snapshot, request = self._snapshot(), pending.request
-        if not self.waiting.length(request.model):
-            self._carry_out([request], snapshot)
-        if request.id in self._pending:
-            roll, rate = self._roll(), self.experience.drained_tokens.rate(self._now)
-            again = retry_after(self.waiting.work(request.model), rate, roll)
-            self._decline(refuse(request, Reason.QUEUE_FULL, self._now, roll, again))
-
-    def _carry_out(self, order: Iterable[Request], snapshot: Snapshot) -> bool:
-        """Decide and act; True when something has to be decided anew."""
-        anew = False
-        fresh = partial(self._with_hits, snapshot=snapshot)
-        for decision in pump(self.plan, order, snapshot, self._now, self._roll, fresh):
-            if decision.verdict is Verdict.ADMIT:
-                anew |= not self._admit(decision, snapshot)
-            elif decision.verdict is not Verdict.WAIT:
-                self._decline(decision)
-        return anew
-
-    def _admit(self, decision: Decision, snapshot: Snapshot) -> bool:
-        pending, request_id = self._pending[decision.request], decision.request
-        request, footprint = pending.request, decision.footprint
-        view = snapshot.view(decision.backend or "")
-        offer = view.offer(decision.model or "") if view is not None else None
-        if view is None or offer is None or footprint is None:
-            return False
-        lease_id = f"{request_id}.{request.attempt}"
-        limits = limits_of(view, self.plan, request, self._now)
-        reply = self.ledger.reserve(lease_id, view.name, footprint, decision.predicted_prefill, limits, self._now)
-        if isinstance(reply, Refused):
-            return False
-        self.fleet.roster.reserved(view.name, reply.totals)
-        lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self._now)
-        self.experience.sent(lease, view)
-        self._budget.admitted(self._now)
-        self.granted.append(lease)
-        self._forget(request_id, dispatched=True)
-        flight = Flight(pending, lease, self._now)
-        if self.fleet.dead(view.name, self._now):
-            self._fail(flight, FailureKind.CONNECT)
-        else:
-            self._flights[request_id] = flight
-            self._actions.append(Place(request_id, view.name))
-        return True
-
-    def _decline(self, decision: Decision) -> None:
-        self.declined[decision.request] = decision
-        self._forget(decision.request)
-        self._actions.append(Refuse(decision.request, decision.reason.value))
-
-    def _forget(self, request_id: str, *, dispatched: bool = False) -> None:
-        pending = self._pending.pop(request_id, None)
-        self._fresh = [each for each in self._fresh if each is not pending]
-        self.waiting.remove(request_id, dispatched=dispatched)
-
-    def _with_hits(self, request: Request, snapshot: Snapshot) -> Request:
-        pending, version = self._pending[request.id], self.experience.prefix_version
-        if pending.looked_at != version:
-            pending.looked_at = version
-            hits = self.experience.hits(pending.chain, tuple(request.estimates), snapshot.views)
-            pending.request = replace(request, hits=hits)
-            if request.id in self.waiting:
-                self.waiting.replace(pending.request)
-        return pending.request
-
-    def _snapshot(self) -> Snapshot:
-        return self.fleet.snapshot(self._now, self.ledger, self.experience.factors)
-
     def _arm(self) -> None:
         """Ask for the next tick: soon while somebody waits, later while something runs or lingers."""
-        pause = TICK if self._pending else WATCH
-        if not self._pending and not self._flights and self._now >= self._lingers_until:
+        waiting = len(self.desk) > 0
+        if not waiting and not self._flights and self._now >= self._lingers_until:
             return
-        when = self._now + pause
+        when = self._now + (TICK if waiting else WATCH)
         if when < self._armed:
             self._armed = when
             self._actions.append(WakeAt(when))

@@ -8,16 +8,17 @@ from functools import lru_cache
 from xxhash import xxh3_128_hexdigest
 
 from gateway.core.boundary import Label
-from gateway.core.estimators.prompt_tokens import TextCounts, count_text
+from gateway.core.estimators.prompt_tokens import count_text
 from gateway.core.experience import Experience
 from gateway.core.plan import Plan
-from gateway.core.prefix.chain import Chain, fingerprint
+from gateway.core.prefix.chain import fingerprint
 from gateway.core.request import Estimate, Request
 from gateway.core.snapshot import Snapshot
 from gateway.sim.events import Arrival
+from gateway.sim.gateway_flight import Pending
 from gateway.sim.text import BYTES_PER_TOKEN, ByteText, SegmentText, Text
 
-__all__ = ["Caller", "Described", "describe"]
+__all__ = ["Caller", "describe"]
 
 _LETTERS = bytes.maketrans(b"0123456789abcdef", b"aehiou tnrsldcmp")
 
@@ -36,16 +37,7 @@ class Caller:
     """Taken in place of what the estimators say, for runs that ask what perfect knowledge would do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A request as numbers, with its fingerprint and the counts that its estimate is learned from."""
-
-    request: Request
-    chain: Chain
-    counts: TextCounts
-
-
-def describe(arrival: Arrival, caller: Caller, plan: Plan, experience: Experience, snapshot: Snapshot) -> Described:
+def describe(arrival: Arrival, caller: Caller, plan: Plan, experience: Experience, snapshot: Snapshot) -> Pending:
     """Measure and estimate one arrival, at the snapshot's now; ValueError where nobody serves its model."""
     route = plan.route(caller.model, snapshot)
     if route is None:
@@ -79,7 +71,7 @@ def describe(arrival: Arrival, caller: Caller, plan: Plan, experience: Experienc
         session=arrival.session or None,
         placement=chain.head,
     )
-    return Described(request, chain, counts)
+    return Pending(request, chain, counts, asked.prompt_tokens, asked.output_tokens)
 
 
 def _pieces(text: Text, tokens: int) -> list[bytes]:

@@ -1,0 +1,198 @@
+"""The turns of a simulated gateway: from the queue, through the pump, to leases and refusals.
+
+What `gateway.dispatcher` does between two events, without sockets and futures.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+
+from gateway.core.admission import limits_of, refuse
+from gateway.core.decision import Decision, Verdict
+from gateway.core.estimators.prompt_tokens import TextCounts
+from gateway.core.experience import Experience
+from gateway.core.failure import FailureKind
+from gateway.core.lease import Ended, Lease
+from gateway.core.ledger import Ledger, Refused
+from gateway.core.plan import Plan
+from gateway.core.pump import pump
+from gateway.core.reasons import Reason
+from gateway.core.request import Request
+from gateway.core.retrying import Retry, RetryBudget, may_retry
+from gateway.core.scheduling import retry_after
+from gateway.core.snapshot import Snapshot
+from gateway.core.waiting import Waiting
+from gateway.sim.gateway_fleet import SimFleet
+from gateway.sim.gateway_flight import Pending
+
+__all__ = ["Desk"]
+
+EXTENSION = 256
+"""Tokens by which a reservation grows at once, as in the dispatcher."""
+ROUNDS = 3
+"""How often one look at the queue starts over when the ledger refuses what the snapshot allowed."""
+
+
+class Desk:
+    """Queue, ledger and experience of one gateway. `admitted` and `declined` are told what was decided."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        fleet: SimFleet,
+        *,
+        admitted: Callable[[Pending, Lease], None],
+        declined: Callable[[Decision], None],
+        seed: int,
+    ) -> None:
+        self.plan = plan
+        self.fleet = fleet
+        self.ledger = Ledger()
+        self.experience = Experience(0.0)
+        self.waiting = Waiting(plan.queue, plan.classes)
+        self._budget = RetryBudget(plan.retry)
+        self.now = 0.0
+        self._admitted = admitted
+        self._declined = declined
+        self._roll = random.Random(seed).random
+        self._pending: dict[str, Pending] = {}
+        self._fresh: list[Pending] = []
+
+    def __len__(self) -> int:
+        """Requests without a place."""
+        return len(self._pending)
+
+    def snapshot(self) -> Snapshot:
+        """The fleet now."""
+        return self.fleet.snapshot(self.now, self.ledger, self.experience.factors)
+
+    def enter(self, pending: Pending) -> None:
+        """A request comes, or comes back from a failed attempt."""
+        self._pending[pending.request.id] = pending
+        self._fresh.append(pending)
+
+    def forget(self, request_id: str, *, dispatched: bool = False) -> None:
+        """A request waits no more."""
+        pending = self._pending.pop(request_id, None)
+        self._fresh = [each for each in self._fresh if each is not pending]
+        self.waiting.remove(request_id, dispatched=dispatched)
+
+    # --- leases
+
+    def first_token(self, lease: Lease) -> None:
+        """The engine began to answer."""
+        if self.ledger.first_token(lease.id, self.now):
+            self.experience.first_token(lease, self.ledger.totals(lease.backend, self.now), self.now)
+            self.fleet.roster.progressed(lease.backend, self.now)
+
+    def progress(self, lease: Lease, tokens: int) -> None:
+        """So many tokens were generated since the request began; its reservation grows ahead of them."""
+        new, lease.generated = tokens - lease.generated, tokens
+        self.fleet.roster.progressed(lease.backend, self.now)
+        if self.ledger.grow(lease.id, new):
+            view = self.snapshot().view(lease.backend)
+            if view is not None:
+                self.ledger.extend(lease.id, EXTENSION, limits_of(view, self.plan, lease.request, self.now))
+
+    def settle(self, lease: Lease, ended: Ended, counts: TextCounts, *, linger: float = 0.0) -> None:
+        """End a lease, and learn from it. `linger` seconds its place stays booked after an abort."""
+        self.ledger.settle(lease.id, self.now, self.now + linger if linger > 0 else None)
+        self.experience.learn(lease, ended, counts, self.ledger.totals(lease.backend, self.now), self.now)
+        if ended.completed:
+            self.fleet.roster.succeeded(lease.backend, self.now)
+        elif ended.failure is not None:
+            self.fleet.roster.failed(lease.backend, ended.failure, self.now)
+            self.fleet.look_soon(lease.backend)
+
+    def retry(self, lease: Lease, kind: FailureKind) -> Request | None:
+        """The request for its next attempt, None when there must be none. Only for failures before the first token."""
+        prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
+        ruling = may_retry(
+            kind, lease.request, prompt_tokens=prompt, policy=self.plan.retry, budget=self._budget, now=self.now
+        )
+        if not isinstance(ruling, Retry):
+            return None
+        return lease.request.after_failure_on(lease.backend) if ruling.exclude else lease.request
+
+    # --- the queue
+
+    def turn(self) -> None:
+        """Until nothing new comes: a place may turn out to be no place, and then the request comes back at once."""
+        self._pump()
+        while self._fresh:
+            fresh, self._fresh = self._fresh, []
+            for pending in fresh:
+                if not self.waiting.offer(pending.request):
+                    self._pump()
+                    if not self.waiting.offer(pending.request):
+                        self._at_the_door(pending)
+            self._pump()
+
+    def _pump(self) -> None:
+        for _ in range(ROUNDS):
+            snapshot = self.snapshot()
+            waiting = tuple(self.waiting.in_order(self.now))
+            if not waiting or not self._carry_out(waiting, snapshot):
+                return
+
+    def _at_the_door(self, pending: Pending) -> None:
+        snapshot, request = self.snapshot(), pending.request
+        if not self.waiting.length(request.model):
+            self._carry_out([request], snapshot)
+        if request.id in self._pending:
+            roll, rate = self._roll(), self.experience.drained_tokens.rate(self.now)
+            again = retry_after(self.waiting.work(request.model), rate, roll)
+            self._decline(refuse(request, Reason.QUEUE_FULL, self.now, roll, again))
+
+    def _carry_out(self, order: Iterable[Request], snapshot: Snapshot) -> bool:
+        """Decide and act; True when something has to be decided anew."""
+        anew = False
+        fresh = partial(self._with_hits, snapshot=snapshot)
+        for decision in pump(self.plan, order, snapshot, self.now, self._roll, fresh):
+            if decision.verdict is Verdict.ADMIT:
+                anew |= not self._admit(decision, snapshot)
+            elif decision.verdict is not Verdict.WAIT:
+                self._decline(decision)
+        return anew
+
+    def _admit(self, decision: Decision, snapshot: Snapshot) -> bool:
+        pending, request_id = self._pending[decision.request], decision.request
+        request, footprint = pending.request, decision.footprint
+        view = snapshot.view(decision.backend or "")
+        offer = view.offer(decision.model or "") if view is not None else None
+        if view is None or offer is None or footprint is None:
+            return False
+        lease_id = f"{request_id}.{request.attempt}"
+        limits = limits_of(view, self.plan, request, self.now)
+        reply = self.ledger.reserve(lease_id, view.name, footprint, decision.predicted_prefill, limits, self.now)
+        if isinstance(reply, Refused):
+            return False
+        self.fleet.roster.reserved(view.name, reply.totals)
+        lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self.now)
+        self.experience.sent(lease, view)
+        self._budget.admitted(self.now)
+        self.forget(request_id, dispatched=True)
+        self._admitted(pending, lease)
+        return True
+
+    def _decline(self, decision: Decision) -> None:
+        self.forget(decision.request)
+        self._declined(decision)
+
+    def _forget(self, request_id: str, *, dispatched: bool = False) -> None:
+        pending = self._pending.pop(request_id, None)
+        self._fresh = [each for each in self._fresh if each is not pending]
+        self.waiting.remove(request_id, dispatched=dispatched)
+
+    def _with_hits(self, request: Request, snapshot: Snapshot) -> Request:
+        pending, version = self._pending[request.id], self.experience.prefix_version
+        if pending.looked_at != version:
+            pending.looked_at = version
+            hits = self.experience.hits(pending.chain, tuple(request.estimates), snapshot.views)
+            pending.request = replace(request, hits=hits)
+            if request.id in self.waiting:
+                self.waiting.replace(pending.request)
+        return pending.request
