@@ -5,22 +5,38 @@ from __future__ import annotations
 import sys
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from gateway import __version__
 from gateway.config.load import Loaded
 from gateway.edge.app import Application
 
-__all__ = ["show_banner"]
+__all__ = ["banner", "show_banner"]
+
+_NAMES = 8
+"""Backends that are named; more are counted."""
 
 
 def show_banner(app: Application, loaded: Loaded) -> None:
     """Print addresses, backends and warnings, on a terminal only."""
     if not sys.stderr.isatty():
         return
-    console = Console(stderr=True)
-    server = loaded.settings.server
-    scheme = "https" if server.tls is not None else "http"
-    names = ", ".join(backend.name for backend in app.dispatcher.plan.backends)
-    console.print(f"[bold cyan]kvgate[/] serves [bold]{scheme}://{app.address}/v1[/] from {names}")
-    console.print(f"admin  http://{app.admin_address}/  (metrics, backends, decisions)", highlight=False)
-    for warning in loaded.warnings:
-        console.print(f"[yellow]warning[/] {warning}", highlight=False)
+    scheme = "https" if loaded.settings.server.tls is not None else "http"
+    names = [backend.name for backend in app.dispatcher.plan.backends]
+    warnings = [str(warning) for warning in loaded.warnings]
+    Console(stderr=True, highlight=False).print(banner(f"{scheme}://{app.address}", app.admin_address, names, warnings))
+
+
+def banner(url: str, admin: str, backends: list[str], warnings: list[str]) -> Table:
+    """The banner: the public URL without a path, `host:port` of the admin port, backends, warnings of the file."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    more = f" and {len(backends) - _NAMES} more" if len(backends) > _NAMES else ""
+    table.add_row(Text(f"kvgate {__version__}", "bold cyan"), Text(f"{url}/v1", "bold"))
+    table.add_row("backends", Text(f"{', '.join(backends[:_NAMES])}{more}"))
+    table.add_row("admin", Text(f"http://{admin}/  (status page; /metrics; kvgate explain)"))
+    for warning in warnings:
+        table.add_row(Text("warning", "yellow"), Text(warning))
+    return table

@@ -21,7 +21,7 @@ from gateway.errors import GatewayError
 from gateway.local.steps import STEPS
 from gateway.local.tour import StepFailed, Tour
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_parser", "run", "walk"]
 
 _ABOUT = (
     "One OpenAI-compatible URL in front of unlike engines: two real llama.cpp servers with a real model, "
@@ -79,14 +79,14 @@ async def _demo(console: Console, screen: Screen, port: int, *, once: bool) -> i
         timeout = aiohttp.ClientTimeout(total=_REQUEST_S)
         http = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
         tour = Tour(fleet.url, fleet.admin, REAL_MODEL, BIG_MODEL, fleet.engines, http, screen)
-        held = await _walk(screen, tour)
+        held = await walk(screen, tour)
         if once:
             return 0 if held else 1
         Farewell(fleet.url, fleet.admin, REAL_MODEL, BIG_MODEL, tour.decision, fleet.file).show(console)
         return await _stay(console, fleet)
 
 
-async def _walk(screen: Screen, tour: Tour) -> bool:
+async def walk(screen: Screen, tour: Tour) -> bool:
     """Show every step; True when all of them held."""
     outcomes: list[Outcome] = []
     for step in STEPS:

@@ -28,8 +28,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "serve",
         help="run the gateway",
-        description="Runs the gateway. SIGHUP applies a changed file, all of it or nothing; SIGTERM or Ctrl-C lets running "
-        "answers end (server.drain) and stops; a second one stops at once.",
+        description="Runs the gateway. SIGHUP applies a changed file, all of it or nothing; SIGTERM or Ctrl-C lets "
+        "running answers end (server.drain) and stops; a second one stops at once.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the YAML file")
     parser.set_defaults(run=run)
@@ -52,26 +52,57 @@ def run(args: argparse.Namespace) -> int:
 
 async def _serve(path: Path, loaded: Loaded, log: Log) -> None:
     app = Application(loaded, lambda: load(path), log=log)
-    stop = asyncio.Event()
     try:
         await app.start()
         show_banner(app, loaded)
-        drain = Drain(
-            DrainTimes(settle=min(SETTLE, loaded.settings.server.drain), limit=loaded.settings.server.drain),
-            not_ready=app.not_ready,
-            stop_accepting=app.stop_accepting,
-            running=lambda: app.handler.running,
-            cut=app.handler.cut,
-            cleanup=app.close,
-        )
-        _on_signals(app, stop, drain)
-        await stop.wait()
-        await drain.run()
+        await _until_stopped(app, loaded)
     finally:
         await app.close()
 
 
-def _on_signals(app: Application, stop: asyncio.Event, drain: Drain) -> None:
+async def _until_stopped(app: Application, loaded: Loaded) -> None:
+    """Wait for a signal, then drain; the second signal ends the drain."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[signal.Signals] = loop.create_future()
+    hurry = asyncio.Event()
+
+    def on_stop(number: signal.Signals) -> None:
+        if stop.done():
+            hurry.set()
+        else:
+            stop.set_result(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_stop, number)
+    _reload_on_hangup(app, loaded)
+    limit = loaded.settings.server.drain
+    # Nobody who stops it by hand has a load balancer in front that must first see "not ready".
+    settle = 0.0 if await stop is signal.SIGINT else min(SETTLE, limit)
+    drain = Drain(
+        DrainTimes(settle=settle, limit=limit),
+        not_ready=app.not_ready,
+        stop_accepting=app.stop_accepting,
+        running=lambda: app.handler.running,
+        cut=app.handler.cut,
+        cleanup=app.close,
+    )
+    if app.handler.running and sys.stderr.isatty():
+        many = "" if app.handler.running == 1 else "s"
+        what = f"{app.handler.running} answer{many}"
+        print(f"\nkvgate: waiting up to {limit:g} s for {what} to end; Ctrl-C again ends at once", file=sys.stderr)
+    hurrying = asyncio.ensure_future(_hurry(drain, hurry))
+    try:
+        await drain.run()
+    finally:
+        hurrying.cancel()
+
+
+async def _hurry(drain: Drain, hurry: asyncio.Event) -> None:
+    await hurry.wait()
+    drain.hurry()
+
+
+def _reload_on_hangup(app: Application, loaded: Loaded) -> None:
     loop = asyncio.get_running_loop()
     reloads: set[asyncio.Task[None]] = set()
 
@@ -79,19 +110,13 @@ def _on_signals(app: Application, stop: asyncio.Event, drain: Drain) -> None:
         try:
             await app.reload()
         except ConfigError as error:
-            # Already logged; the terminal gets every problem with its line.
-            print(f"kvgate: not reloaded: {error.message}", file=sys.stderr)
+            # Already logged; a person at a terminal reads it better outside of JSON.
+            if loaded.settings.telemetry.log.format == "json" and sys.stderr.isatty():
+                print(f"kvgate: not reloaded: {error.message}", file=sys.stderr)
 
     def on_hangup() -> None:
         task = loop.create_task(reload())
         reloads.add(task)
         task.add_done_callback(reloads.discard)
 
-    def on_stop() -> None:
-        if stop.is_set():
-            drain.hurry()
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_stop)
     loop.add_signal_handler(signal.SIGHUP, on_hangup)

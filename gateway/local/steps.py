@@ -147,14 +147,14 @@ async def engine_killed(tour: Tour) -> str:
     served(answer)
     expect(answer.backend == survivor, f"'{answer.backend}' answered instead of '{survivor}'")
     tour.audience.doing(f"'{victim}' is started again")
-    await tour.engines[victim].start()
     started = clock.monotonic()
+    await tour.engines[victim].start()
     while not await _in_use(tour, victim):
         expect(clock.monotonic() - started < _BACK_WITHIN_S, f"'{victim}' was not taken back in time")
         await asyncio.sleep(_LOOK_S)
     return (
         f"'{victim}' was killed, '{survivor}' answered with {answer.output} tokens; '{victim}' was started again and "
-        f"is in use {clock.monotonic() - started:.1f} s later"
+        f"was in use after {clock.monotonic() - started:.1f} s"
     )
 
 

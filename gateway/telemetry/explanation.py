@@ -121,7 +121,8 @@ def _verdict(record: _Row, decision: _Row, number: int, of: int) -> Text:
         text.append("… waits", "bold yellow")
         text.append(f"{after and f', {seconds(waited)} so far'}: {_tail(sentence(reason))}")
         return text
-    text.append({"shed": "✗ shed", "reject": "✗ rejected"}.get(verdict, verdict), "bold red")
+    # Whoever was in the queue for no time at all was refused, whatever room of the program said no.
+    text.append("✗ shed" if verdict == "shed" and after else "✗ refused", "bold red")
     text.append(f"{after}: {sentence(reason)}")
     if decision.get("limit") is not None:
         text.append(f"; at most {_tokens(decision['limit'])} fit")

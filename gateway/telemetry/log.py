@@ -18,6 +18,7 @@ from gateway import clock
 from gateway.errors import GatewayError
 from gateway.telemetry.line_writer import LineSink, LineWriter, StreamSink
 from gateway.telemetry.redaction import Redactor
+from gateway.telemetry.text_line import text_line
 from gateway.wire.inbound import AccessNote
 
 __all__ = ["AccessLog", "Log", "log_failure", "safe_trace"]
@@ -149,15 +150,7 @@ class Log:
         if self._json:
             text = msgspec.json.encode({**fields, "at": stamp}, enc_hook=str).decode()
         else:
-            rest = " ".join(
-                f"{key}={value}" for key, value in fields.items() if key not in ("at", "level", "message", "trace")
-            )
-            text = " ".join(
-                str(part) for part in (stamp, fields.get("level", ""), fields.get("message", ""), rest) if part
-            )
-            trace = fields.get("trace")
-            if isinstance(trace, list):
-                text = "\n    ".join([text, *map(str, trace)])
+            text = text_line(stamp.replace("+00:00", "Z"), fields)
         return self.redactor(text).encode("utf-8", "replace")
 
 
