@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gateway.core.estimators.survival import BINS, SurvivalCurve, SurvivalSketch, lognormal_counts
+from gateway.core.estimators.survival import SurvivalCurve, SurvivalSketch, lognormal_counts
 
 __all__ = ["OutputKey", "OutputKind", "OutputLengthEstimator"]
 
@@ -77,7 +77,10 @@ class OutputLengthEstimator:
 
     def mean(self, key: OutputKey, generated: int = 0, cap: int | None = None) -> float:
         """Expected further tokens of an answer that has `generated` and is cut at `cap`."""
-        return self._curve(key).remaining(generated, cap if cap is not None else 1 << 30)
+        curve = self._curve(key)
+        if generated == 0 and cap is None:
+            return curve.mean
+        return curve.remaining(generated, cap if cap is not None else 1 << 30)
 
     def learn(self, key: OutputKey, tokens: int, finished: bool, now: float | None = None) -> None:
         """Learn one answer of `tokens` tokens, for its key and all wider ones.
@@ -115,11 +118,4 @@ class OutputLengthEstimator:
         wider = key.wider
         ended, reached = _PRIORS[key.kind] if wider is None else self._blended(wider)
         node = self._nodes.get(key)
-        if node is None:
-            return ended, reached
-        own_ended, own_reached = node.sketch.counts()
-        scale = _PSEUDO / reached[0]
-        return (
-            [own_ended[b] + scale * ended[b] for b in range(BINS)],
-            [own_reached[b] + scale * reached[b] for b in range(BINS)],
-        )
+        return (ended, reached) if node is None else node.sketch.leaning_on(ended, reached, _PSEUDO)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from operator import add, mul
 
 __all__ = ["BINS", "EDGES", "SurvivalCurve", "SurvivalSketch", "lognormal_counts"]
 
@@ -26,6 +28,7 @@ def _edges() -> tuple[int, ...]:
 EDGES = _edges()
 """Upper edge of each bin, tokens: 1..16 singly, then 20 % wide, up to 97 k: finer than lengths vary by themselves."""
 
+_HALF_WIDTHS = tuple([(edge - before) / 2.0 for before, edge in pairwise((0, *EDGES))])
 _GROWTH = 2.0 ** (1.0 / 500.0)
 _HALF_LIFE_SECONDS = 86_400.0
 _RESCALE = 1e9
@@ -71,12 +74,23 @@ class SurvivalSketch:
 
     def counts(self) -> tuple[list[float], list[float]]:
         """By bin, in units of the newest sample: streams that ended in it, and streams that could have."""
-        ended, reached, running = [0.0] * BINS, [0.0] * BINS, 0.0
-        for b in range(BINS - 1, -1, -1):
-            ended[b] = self._ended[b] / self._weight
-            running += ended[b] + self._censored[b] / self._weight
-            reached[b] = running + self._partly[b] / self._weight
-        return ended, reached
+        newest = self._weight
+        return [count / newest for count in self._ended], [count / newest for count in self._reached()]
+
+    def leaning_on(
+        self, ended: Sequence[float], reached: Sequence[float], streams: float
+    ) -> tuple[list[float], list[float]]:
+        """Counts like `counts`, in some unit, with those of a wider sketch added as if they were `streams` streams."""
+        scale = streams * self._weight / reached[0]
+        return (
+            [own + scale * wide for own, wide in zip(self._ended, ended, strict=True)],
+            [own + scale * wide for own, wide in zip(self._reached(), reached, strict=True)],
+        )
+
+    def _reached(self) -> list[float]:
+        outlived = list(accumulate(map(add, reversed(self._ended), reversed(self._censored))))
+        outlived.reverse()
+        return list(map(add, outlived, self._partly))
 
 
 def lognormal_counts(median: float, sigma: float) -> tuple[list[float], list[float]]:
@@ -89,15 +103,18 @@ def lognormal_counts(median: float, sigma: float) -> tuple[list[float], list[flo
 class SurvivalCurve:
     """P(length > tokens), piecewise linear between bin edges; built from blended counts."""
 
-    __slots__ = ("_gone", "_left")
+    __slots__ = ("_gone", "_left", "mean")
 
     def __init__(self, ended: Sequence[float], reached: Sequence[float]) -> None:
-        left, alive = [1.0], 1.0
-        for ends, risk in zip(ended, reached, strict=True):
-            alive *= 1.0 - min(1.0, ends / risk) if risk > _TINY else 1.0
-            left.append(alive)
+        stays = [
+            1.0 if risk <= _TINY else 1.0 - ends / risk if ends < risk else 0.0
+            for ends, risk in zip(ended, reached, strict=True)
+        ]
+        left = list(accumulate(stays, mul, initial=1.0))
         self._left = left  # at 0 and at each edge
         self._gone = [1.0 - share for share in left]
+        self.mean = sum(map(mul, _HALF_WIDTHS, map(add, left, left[1:])))
+        """Expected length in tokens: the area under the curve."""
 
     def left(self, tokens: float) -> float:
         """Share of streams that are longer than `tokens`."""
