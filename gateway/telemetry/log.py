@@ -75,7 +75,7 @@ class AccessLog:
             "reason": note.reason,
             "seconds": round(seconds, 6),
             "queue_s": note.queue_s,
-            "ttft_s": note.ttft_s,
+            "ttft_s": round(note.ttft_s, 6) if note.ttft_s is not None else None,
             "prompt_tokens": note.prompt_tokens,
             "completion_tokens": note.completion_tokens,
             "cached_tokens": note.cached_tokens,
