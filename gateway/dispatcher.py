@@ -152,7 +152,7 @@ class Dispatcher:
         if ended.completed:
             self.roster.succeeded(lease.backend, now)
         elif ended.failure is not None:
-            self.roster.failed(lease.backend, ended.failure, now)
+            self.roster.failed(lease.backend, ended.failure, now, ended.rest)
             if ended.failure not in BLAMELESS:
                 self.look_at(lease.backend)
         self._let_go()
@@ -176,9 +176,12 @@ class Dispatcher:
             estimates = {model: estimate.at_least(counted) for model, estimate in request.estimates.items()}
             request = replace(request, estimates=estimates)
         prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
-        ruling = may_retry(kind, request, prompt_tokens=prompt, policy=self.plan.retry, budget=self._budget, now=now)
+        ruling = may_retry(kind, request, prompt_tokens=prompt, policy=self.plan.retry, budget=self._budget, now=now,
+                           backend_dead=kind is FailureKind.BROKEN)  # fmt: skip
         if not isinstance(ruling, Retry):
             return None
+        if kind is FailureKind.BUSY and self.roster.rests(lease.backend, now):
+            return replace(request, attempt=request.attempt + 1)  # it said when it may be asked again
         return request.after_failure_on(lease.backend) if ruling.exclude else request
 
     # --- events of the fleet

@@ -125,17 +125,18 @@ class Pipeline:
         upstream, meter = self.upstreams[lease.backend], Meter()
         outcome: Outcome | None = None
         failure: Failure | None = None
+        rest: float | None = None
         try:
             out = await prepare(upstream, _errand(lease, measured, inbound))
             outcome = await attempt(upstream, out, down, meter, self._hooks(lease, meter, down, out.dropped))
         except UpstreamError as error:
-            failure = failure_of(upstream, error)
+            failure, rest = failure_of(upstream, error), error.retry_after
             if error.started:
                 raise
             return failure, error
         finally:
             # Nothing is awaited here, so no cancellation can come between the attempt and its settlement.
-            ended = _ended(meter, outcome, failure, down, measured)
+            ended = _ended(meter, outcome, failure, rest, down, measured)
             self._dispatcher.settle(lease, ended, measured.counts, linger=_linger(upstream, outcome, failure, meter))
             self._chronicle.ended(lease, ended, inbound.note)
         return None
@@ -196,12 +197,18 @@ def _counted(failure: Failure) -> int | None:
 
 
 def _ended(
-    meter: Meter, outcome: Outcome | None, failure: Failure | None, down: Downstream, measured: Measured
+    meter: Meter,
+    outcome: Outcome | None,
+    failure: Failure | None,
+    rest: float | None,
+    down: Downstream,
+    measured: Measured,
 ) -> Ended:
     usage = outcome.usage if outcome is not None else None
     return Ended(
         completed=outcome is not None,
         failure=failure.kind if failure is not None else None,
+        rest=rest,
         shown=down.started,
         prompt_tokens=usage.prompt_tokens if usage is not None else None,
         output_tokens=usage.completion_tokens if usage is not None else (meter.tokens or None),

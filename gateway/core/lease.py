@@ -40,6 +40,8 @@ class Ended:
 
     completed: bool = False
     failure: FailureKind | None = None
+    rest: float | None = None
+    """Seconds for which a busy engine asked to be left alone."""
     shown: bool = False
     """Something of the answer had reached the client."""
     prompt_tokens: int | None = None

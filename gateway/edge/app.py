@@ -275,6 +275,7 @@ class Application:
             reserved={view.name: view.reserved for view in views},
             pool={view.name: view.pool for view in views},
             states={view.name: view.health for view in views},
+            load_known={view.name: self.roster.tells_load(view.name, clock.monotonic()) for view in views},
             config_stale=self._stale,
             lost={"log": self._log.dropped, "journal": self.journal.dropped},
         )

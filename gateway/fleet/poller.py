@@ -45,6 +45,8 @@ class Poller:
 
     def __init__(self, target: Target, engine: Engine, prober: Prober, listener: Listener, interval: float) -> None:
         self.target = target
+        self.timeout = PROBE_TIMEOUT
+        """Seconds that an engine has for one answer."""
         self._engine = engine
         self._prober = prober
         self._listener = listener
@@ -104,7 +106,7 @@ class Poller:
         name, engine = self.target.name, self._engine
         try:
             if self._was == "up" and clock.monotonic() < self._known_until:
-                answers = await self._prober.ask(self.target, engine.loading, PROBE_TIMEOUT)
+                answers = await self._prober.ask(self.target, engine.loading, self.timeout)
                 load = engine.load(answers)
                 self._sampled_at = clock.monotonic()
                 if load.loading:
@@ -113,7 +115,7 @@ class Poller:
                 else:
                     self._listener.sampled(name, load)
                 return
-            facts = engine.facts(await self._prober.ask(self.target, engine.discovery, PROBE_TIMEOUT))
+            facts = engine.facts(await self._prober.ask(self.target, engine.discovery, self.timeout))
         except ProbeFailed as error:
             self._changed("down", f"unreachable: {error}")
             self._listener.unreachable(name, str(error), error.refused)

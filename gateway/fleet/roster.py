@@ -13,7 +13,7 @@ from gateway.config.endpoint import Endpoint
 from gateway.config.offers import serving
 from gateway.core.backend import Backend, Offer
 from gateway.core.failure import FailureKind
-from gateway.core.health.breaker import BackendBreaker
+from gateway.core.health.breaker import BackendBreaker, BreakerState
 from gateway.core.health.states import Probed, health_of
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
@@ -135,10 +135,19 @@ class Roster:
 
     def tells_running(self, name: str, now: float) -> bool:
         """Whether its engine tells how many requests it runs, and did so lately."""
+        load = self._told(name, now)
+        return load is not None and load.running is not None
+
+    def tells_load(self, name: str, now: float) -> bool:
+        """Whether its engine tells anything about its load, and did so lately."""
+        load = self._told(name, now)
+        return load is not None and not (load.running is None and load.kv_usage is None and load.kv_tokens is None)
+
+    def _told(self, name: str, now: float) -> Load | None:
         member = self._members.get(name)
-        if member is None or member.load is None or member.sampled_at is None:
-            return False
-        return member.load.running is not None and now - member.sampled_at < SAMPLE_LIFE
+        if member is None or member.sampled_at is None or now - member.sampled_at >= SAMPLE_LIFE:
+            return None
+        return member.load
 
     def loading(self, name: str) -> None:
         """An engine is there and loads its model."""
@@ -177,14 +186,21 @@ class Roster:
         if member is not None:
             member.breaker.succeeded(now)
 
-    def failed(self, name: str, kind: FailureKind, now: float) -> None:
-        """An attempt there failed."""
+    def failed(self, name: str, kind: FailureKind, now: float, rest: float | None = None) -> None:
+        """An attempt there failed; a busy engine may have asked for `rest` seconds without new requests."""
         member = self._members.get(name)
         if member is None:
             return
         if kind is FailureKind.LOADING:
             self.loading(name)
+        if kind is FailureKind.BUSY and rest:
+            member.breaker.rest_until(now + min(rest, member.breaker.policy.cap))
         member.breaker.failed(kind, now, last=not self._has_peer(member, now))
+
+    def rests(self, name: str, now: float) -> bool:
+        """Whether it gets nothing new before a known moment."""
+        member = self._members.get(name)
+        return member is not None and member.breaker.state(now) is BreakerState.OPEN
 
     def _has_peer(self, member: Member, now: float) -> bool:
         """Whether another working member serves one of its models."""

@@ -17,7 +17,8 @@ __all__ = ["GaugeReading", "ReadingCollector"]
 class GaugeReading:
     """The gateway at the moment of a scrape. By backend name, but for `queued`, which is by model.
 
-    `reserved` and `pool` in tokens; `states` as `core.snapshot.Health`; `lost` counts what telemetry itself had to
+    `reserved` and `pool` in tokens; `load_known`: its engine tells its own load, else only what is sent through this
+    gateway counts; `states` as `core.snapshot.Health`; `lost` counts what telemetry itself had to
     drop, by sink.
     """
 
@@ -26,6 +27,7 @@ class GaugeReading:
     reserved: Mapping[str, int] = field(default_factory=dict)
     pool: Mapping[str, int] = field(default_factory=dict)
     states: Mapping[str, Health] = field(default_factory=dict)
+    load_known: Mapping[str, bool] = field(default_factory=dict)
     config_stale: bool = False
     lost: Mapping[str, int] = field(default_factory=dict)
 
@@ -44,6 +46,7 @@ class ReadingCollector(Collector):
             ("kvgate_requests_queued", "Requests waiting in the gateway's queue.", "model", now.queued),
             ("kvgate_kv_reserved_tokens", "KV cache tokens reserved by running requests.", "backend", now.reserved),
             ("kvgate_kv_pool_tokens", "KV cache tokens that a backend holds; 0 when unknown.", "backend", now.pool),
+            ("kvgate_backend_load_known", "1 while an engine tells its own load.", "backend", now.load_known),
         ):
             family = GaugeMetricFamily(name, text, labels=(label,))
             for key, value in values.items():
