@@ -40,9 +40,9 @@ def kv_limit(view: BackendView, ceiling: float = 1.0) -> int:
     The headroom keeps engines from preempting; a request that finds the backend idle may use all of it, since nobody is
     there to be preempted.
     """
-    if view.running == 0:
-        return usable_pool(view) - view.foreign
-    return int(view.pool * view.headroom * ceiling) - view.foreign
+    if view.running:
+        return int(view.pool * view.headroom * ceiling) - view.foreign
+    return usable_pool(view) - view.foreign
 
 
 def slots_of(view: BackendView, plan: Plan) -> int:

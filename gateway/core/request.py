@@ -50,7 +50,7 @@ class Hit:
 
     share: float
     trust: float
-    pinned: bool = False
+    pinned: float = 0.0
 
     def tokens(self, prompt: int, block: int) -> int:
         """Tokens expected from the cache.
@@ -58,7 +58,8 @@ class Hit:
         Whole blocks, and never the whole prompt (the last token is always computed).
         """
         expected = int(prompt * self.share * self.trust)
-        return min(expected - expected % block, max(prompt - 1, 0))
+        expected -= expected % block
+        return expected if expected < prompt else max(prompt - 1, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class BackendView:
     def offer(self, model: str) -> Offer | None:
         """The offer of that model, or None when it isn't served here."""
         for offer in self.offers:
-            if offer.answers_to(model):
+            if offer.model == model or offer.answers_to(model):
                 return offer
         return None
 

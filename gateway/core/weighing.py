@@ -72,13 +72,13 @@ class Weighing:
     `low`: prompt tokens on the low side of the estimate; `floor`: output tokens without which it is not worth starting.
     `live`: it works and could serve this, now or soon. `reason`, `limit` and `needed`: why it fell out. `wait`:
     expected seconds until it has room (0: it is open). `prefill`: seconds to read this prompt there, running decodes
-    included. `ttft`: seconds from now to the first token. `step`: seconds of a decode step with this request in it, and
-    `tpot` the same stretched by prefills that cut in.
+    included. `ttft`: seconds from now to the first token; `completion`: to the last. `step`: seconds of a decode step
+    with this request in it, and `tpot` the same stretched by prefills that cut in.
     """
 
     __slots__ = (
-        "ask", "estimate", "floor", "footprint", "limit", "live", "low", "model", "needed", "offer", "prefill",
-        "reason", "step", "terms", "tier", "total", "tpot", "ttft", "view", "wait", "window",
+        "ask", "completion", "estimate", "floor", "footprint", "limit", "live", "low", "model", "needed", "offer",
+        "prefill", "reason", "step", "terms", "tier", "total", "tpot", "ttft", "view", "wait", "window",
     )  # fmt: skip
 
     offer: Offer
@@ -91,6 +91,7 @@ class Weighing:
     step: float
     tpot: float
     ttft: float
+    completion: float
     terms: tuple[tuple[str, float], ...]
     total: float
 
@@ -116,20 +117,22 @@ class Weighing:
         """Work out the seconds, for the backend as it runs now; `open_after` adds a wait for room."""
         view, footprint, speed = self.view, self.footprint, self.offer.speed
         decoding, n = view.decoding, footprint.sequences
-        alone = speed.prefill_seconds(footprint.uncached, footprint.cached) * view.prefill_factor
+        alone = speed.prefill.seconds(footprint.uncached, footprint.cached) * view.prefill_factor
         rho = (view.prefill_pressure + alone) / _RHO_TAU
         if rho > _RHO_CAP:
             rho = _RHO_CAP
         context = footprint.prompt + footprint.output_mean // 2
-        self.step = speed.step_seconds(decoding + n, view.resident + n * context) * view.decode_factor
+        self.step = speed.decode.step_seconds(decoding + n, view.resident + n * context) * view.decode_factor
         self.tpot = self.step / (1.0 - rho)
         self.prefill = alone * (1.0 + decoding / _CHUNK)
         self.ttft = view.backlog + self.prefill
+        self.completion = self.ttft + footprint.output_mean * self.tpot
 
     def open_after(self, wait: float) -> None:
         """Say that the backend has room in `wait` seconds; its backlog is worked off meanwhile."""
         self.wait = wait
         self.ttft = max(wait, self.view.backlog) + self.prefill
+        self.completion = self.ttft + self.footprint.output_mean * self.tpot
 
     def price(self, costs: Sequence[tuple[str, Callable[[Weighing], float]]]) -> None:
         """Work out every cost, given as name and function, and their sum."""

@@ -26,6 +26,7 @@ class HarmToOthers:
         decoding = view.decoding
         if decoding == 0 or self.weight == 0.0:
             return 0.0
-        before = weighing.offer.speed.step_seconds(decoding, view.resident) * view.decode_factor
-        longer = max(0.0, weighing.step - before)
-        return self.weight * decoding * (weighing.prefill + weighing.footprint.output_mean * longer)
+        before = weighing.offer.speed.decode.step_seconds(decoding, view.resident) * view.decode_factor
+        longer = weighing.step - before
+        held = weighing.prefill + weighing.footprint.output_mean * longer if longer > 0.0 else weighing.prefill
+        return self.weight * decoding * held

@@ -30,5 +30,4 @@ class MovePenalty:
         hit = weighing.ask.request.hits.get(weighing.view.backend.name)
         if hit is not None and hit.share * hit.trust >= home:
             return 0.0
-        completion = weighing.ttft + weighing.footprint.output_mean * weighing.tpot
-        return max(self.share * completion, self.floor)
+        return max(self.share * weighing.completion, self.floor)

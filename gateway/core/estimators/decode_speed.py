@@ -31,8 +31,10 @@ class DecodeSpeed:
         """Seconds of one step with `batch` sequences that hold `kv_tokens` tokens in total; each gains one token."""
         if batch <= 0:
             return 0.0
-        step = self._read_seconds(batch)
-        if self.expert_seconds:
+        if not self.expert_seconds:
+            step = self.overhead_seconds + self.weight_seconds + self.sequence_seconds * batch
+        else:
+            step = self._read_seconds(batch)
             # Neighbouring tokens choose alike, so fewer distinct experts are read than independent choices would give:
             # gpt-oss-120b on a Spark follows t(1)*sqrt(B) within 7 % up to 32 streams, and grows linearly above.
             alone = self._read_seconds(1)
@@ -41,7 +43,5 @@ class DecodeSpeed:
         return step + self.kv_seconds_per_token * kv_tokens
 
     def _read_seconds(self, batch: int) -> float:
-        experts = 0.0
-        if self.expert_seconds:
-            experts = self.expert_seconds * (1.0 - (1.0 - self.expert_share) ** batch)
+        experts = self.expert_seconds * (1.0 - (1.0 - self.expert_share) ** batch)
         return self.overhead_seconds + self.weight_seconds + experts + self.sequence_seconds * batch

@@ -113,7 +113,7 @@ class SurvivalCurve:
         left = list(accumulate(stays, mul, initial=1.0))
         self._left = left  # at 0 and at each edge
         self._gone = [1.0 - share for share in left]
-        self.mean = sum(map(mul, _HALF_WIDTHS, map(add, left, left[1:])))
+        self.mean: float = sum(map(mul, _HALF_WIDTHS, map(add, left, left[1:])))
         """Expected length in tokens: the area under the curve."""
 
     def left(self, tokens: float) -> float:

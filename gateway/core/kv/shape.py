@@ -24,8 +24,9 @@ class KvShape:
     def bytes(self, tokens: int) -> int:
         """Bytes held by a sequence of `tokens` tokens, rounded up, before rounding to blocks."""
         grown = self.bytes_per_token * tokens
-        windowed = self.window_bytes_per_token * min(tokens, self.window)
-        return math.ceil(grown + windowed) + self.state_bytes
+        if self.window:
+            grown += self.window_bytes_per_token * min(tokens, self.window)
+        return math.ceil(grown) + self.state_bytes
 
     def marginal(self, tokens: int) -> float:
         """Bytes that one more token adds to a sequence which holds `tokens` tokens."""
