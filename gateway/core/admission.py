@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gateway.core.decision import Decision, Verdict
 from gateway.core.footprint import Footprint
 from gateway.core.ledger import Limits
@@ -69,8 +67,7 @@ def with_admitted(snapshot: Snapshot, decision: Decision) -> Snapshot:
         return snapshot
     footprint, prefill = decision.footprint, decision.predicted_prefill
     return snapshot.with_view(
-        replace(
-            view,
+        view._replace(
             running=view.running + footprint.sequences,
             reserved=view.reserved + footprint.kv,
             backlog=view.backlog + prefill,
@@ -85,7 +82,7 @@ def with_claim(snapshot: Snapshot, backend: str, footprint: Footprint) -> Snapsh
     if view is None:
         return snapshot
     return snapshot.with_view(
-        replace(view, running=view.running + footprint.sequences, reserved=view.reserved + footprint.kv)
+        view._replace(running=view.running + footprint.sequences, reserved=view.reserved + footprint.kv)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from gateway.core.backend import Backend, Offer
 
@@ -25,11 +26,12 @@ class Health(StrEnum):
     """Not probed yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class BackendView:
+class BackendView(NamedTuple):
     """One backend now.
 
     Tokens and seconds throughout; the ledger's own totals, corrected by the engine's last report.
+
+    A named tuple, since every snapshot makes one for each backend and they are made three times as fast.
     """
 
     backend: Backend

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gateway.core.admission import limits_of
 from gateway.core.decision import Decision, Verdict
 from gateway.core.ledger import Ledger, Reserved
@@ -42,8 +40,7 @@ class GatewayModel:
         for view in self.views:
             totals = self.ledger.totals(view.name, now)
             views.append(
-                replace(
-                    view,
+                view._replace(
                     running=totals.running,
                     reserved=totals.reserved,
                     decoding=totals.decoding,
