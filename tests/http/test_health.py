@@ -151,9 +151,8 @@ async def test_an_engine_that_is_loading_at_the_start_is_used_when_it_is_done(st
     engine = llama_cpp(says("loaded"))
     loaded = engine.pages
     engine.pages = dict.fromkeys(loaded, page(LOADING.body, 503))
-    gateway = await start(
-        {"b1": engine}, up=False, rest="models: [{name: m, serves: smollm2}]", b1={"models": "[smollm2]"}
-    )
+    rest = "models: [{name: m, serves: smollm2}]"
+    gateway = await start({"b1": engine}, up=False, rest=rest, b1={"models": "[smollm2]"})
     await gateway.until(lambda: gateway.health("b1") is Health.LOADING)
     waits = asyncio.create_task(gateway.chat(model="m"))
     await gateway.until(lambda: gateway.queued == 1)
