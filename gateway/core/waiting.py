@@ -105,6 +105,10 @@ class Waiting:
         In front, by arrival, stand those at the head of their class and client that waited longer than `limits.aging`.
         Don't change the queue while iterating: take what you need, then apply it.
         """
+        if len(self._of) == 1:  # an idle gateway's arrival: nothing to put in order
+            (flow,) = self._flows.values()
+            yield from flow.requests.values()
+            return
         aged: list[Request] = []
         for flow in self._flows.values():
             head = next(iter(flow.requests.values()))

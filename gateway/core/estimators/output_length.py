@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from gateway.core.estimators.survival import SurvivalCurve, SurvivalSketch, lognormal_counts
 
@@ -31,9 +32,8 @@ _PRIORS: dict[OutputKind, tuple[list[float], list[float]]] = {
 """Log-normal by median (tokens) and sigma."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputKey:
-    """Whose answers: by model, client and kind; the client may be empty."""
+class OutputKey(NamedTuple):
+    """Whose answers: by model, client and kind; the client may be empty. A named tuple, since it is hashed often."""
 
     model: str
     client: str = ""

@@ -6,6 +6,8 @@ slots, hybrid models whose prefix cache silently never hits, restarts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gateway.core.prefix.reuse import EDGES, Match
 
 __all__ = ["PrefixTrust"]
@@ -76,11 +78,9 @@ class PrefixTrust:
             return
         hits = self._hits.setdefault(backend, [prior[0] for prior in _PRIOR])
         misses = self._misses.setdefault(backend, [prior[1] for prior in _PRIOR])
-        for bin_ in range(_BINS):
-            found_here = _implied(evidence, bin_)
-            if found_here is not None:
-                hits[bin_] = hits[bin_] * _MEMORY + found_here
-                misses[bin_] = misses[bin_] * _MEMORY + 1.0 - found_here
+        for bin_, found_here in _spread(evidence):
+            hits[bin_] = hits[bin_] * _MEMORY + found_here
+            misses[bin_] = misses[bin_] * _MEMORY + 1.0 - found_here
         self._version += 1
 
     def forget(self, backend: str) -> None:
@@ -97,12 +97,14 @@ class PrefixTrust:
         return expected
 
 
-def _implied(evidence: dict[int, float], bin_: int) -> float | None:
-    """What the evidence says of a bin: its own, else a full hit further away, else a full miss nearer by."""
-    if bin_ in evidence:
-        return evidence[bin_]
-    if any(found == 1.0 for other, found in evidence.items() if other > bin_):
-        return 1.0
-    if any(found == 0.0 for other, found in evidence.items() if other < bin_):
-        return 0.0
-    return None
+def _spread(evidence: dict[int, float]) -> Iterator[tuple[int, float]]:
+    """What the evidence says of each bin: its own, else a full hit further away, else a full miss nearer by."""
+    furthest_hit = max((bin_ for bin_, found in evidence.items() if found == 1.0), default=-1)
+    nearest_miss = min((bin_ for bin_, found in evidence.items() if found == 0.0), default=_BINS)
+    for bin_ in range(_BINS):
+        if bin_ in evidence:
+            yield bin_, evidence[bin_]
+        elif bin_ < furthest_hit:
+            yield bin_, 1.0
+        elif bin_ > nearest_miss:
+            yield bin_, 0.0
