@@ -1,0 +1,79 @@
+"""What a long prompt costs before anything is decided: a megabyte parsed, hashed, counted and estimated in 5 ms.
+
+The best of several runs counts, in CPU seconds of this thread. A core whose other half is busy takes twice as long, so
+the bound is three times the promise. Printed with `pytest -s`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from gateway.core.experience import Experience
+from gateway.tokens.measure import measure
+
+BUDGET = 5e-3
+SLACK = 3.0
+MEGABYTE = 1_000_000
+
+PROSE = "The gateway holds the queue; a request is bound to a backend only when that backend can start it. " * 8
+CODE = (
+    """
+def settle(lease: Lease, outcome: Outcome, now: float) -> Settled:
+    # A lease is settled once: whoever comes second finds it gone and leaves the totals alone — très bien.
+    entry = ledger.entries.pop(lease.id, None)
+    if entry is None:
+        return Settled(False, ledger.total)
+    return Settled(True, ledger.total, waited=now - entry.started, note="settled by " + outcome.name)
+"""
+    * 2
+)
+CJK = "请求在网关排队，直到有后端能够立即开始处理它；缓存命中率决定了首个令牌的延迟。\n" * 10
+TOOL_RESULT = json.dumps({"path": "C:\\data\\número 7", "rows": [{"id": 7, "name": "Zoë"}], "text": "a\n\tb\n"}) * 8
+
+
+def conversation(text: str, *, ascii_only: bool = False) -> bytes:
+    """About a megabyte of messages that say the same, as a client sends it."""
+    one = {"role": "user", "content": text}
+    size = len(json.dumps(one, ensure_ascii=ascii_only).encode())
+    messages = [one] * round(MEGABYTE / size)
+    return json.dumps({"model": "m", "stream": True, "messages": messages}, ensure_ascii=ascii_only).encode()
+
+
+def best_seconds(action: Callable[[], object], runs: int = 12) -> float:
+    took = []
+    for _ in range(runs):
+        started = time.thread_time()
+        action()
+        took.append(time.thread_time() - started)
+    return min(took)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("prose", conversation(PROSE)),
+        ("prose in one message", conversation(PROSE * 1250)),
+        ("code", conversation(CODE)),
+        ("CJK", conversation(CJK)),
+        ("CJK as escapes", conversation(CJK, ascii_only=True)),
+        ("JSON in JSON", conversation(TOOL_RESULT)),
+        ("escapes and other alphabets", conversation('één "citaat"\n\t' * 80)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_megabyte_of_chat_is_measured_and_estimated(kind: str, body: bytes) -> None:
+    experience = Experience(0.0)
+
+    def estimated() -> int:
+        measured = measure("chat", body, b"salt")
+        return experience.estimate("m", "client", measured.counts, measured.chat.needs).prompt
+
+    assert len(body) > 0.95 * MEGABYTE
+    assert estimated() > 100_000
+    seconds = best_seconds(estimated)
+    print(f"\n{kind}: {seconds * 1e3:.2f} ms for {len(body) / 1e6:.2f} MB")
+    assert seconds < BUDGET * SLACK
