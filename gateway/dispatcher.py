@@ -147,7 +147,7 @@ class Dispatcher:
         lease.settled = True
         now = self._now()
         self._running.leave(lease.request.client)
-        self.store.settle(lease.id, now, self._lingers_until(lease, ended, linger, now))
+        self.store.settle(lease.id, now, self._lingers_until(lease, ended, linger, now), self.experience.orphans(lease))
         self.experience.learn(lease, ended, counts, self.totals(lease.backend), now)
         if ended.completed:
             self.roster.succeeded(lease.backend, now)

@@ -15,6 +15,7 @@ from gateway.core.pace import Pace
 from gateway.core.prefix.chain import Chain
 from gateway.core.prefix.index import PrefixIndex
 from gateway.core.prefix.reuse import Match
+from gateway.core.prefix.sharing import Sharing
 from gateway.core.prefix.trust import PrefixTrust
 from gateway.core.request import Estimate, Hit
 from gateway.core.scheduling import DrainRate
@@ -24,8 +25,6 @@ __all__ = ["Experience"]
 
 RESERVED_QUANTILE = 0.9
 """Share of answers that stay within what is reserved for them (algorithms 1.4, middle free share)."""
-PINNED_SHARE = 0.9
-"""Part of a hit that running requests must hold before its blocks are not charged again."""
 
 
 class Experience:
@@ -38,6 +37,7 @@ class Experience:
         self.trust = PrefixTrust()
         self._paces: dict[str, Pace] = {}
         self._told: dict[str, Match] = {}
+        self._sharing: dict[str, Sharing] = {}
         self.drained_tokens = DrainRate(now)
         """Prompt and output tokens completed a second, over all backends."""
 
@@ -76,7 +76,7 @@ class Experience:
         for holder, match in self.prefixes.match(chain, holders).items():
             if match.bytes:
                 trust = self.trust.share(holder, match)
-                hits[holders[holder]] = Hit(match.share, trust, pinned=match.pinned >= PINNED_SHARE * match.bytes)
+                hits[holders[holder]] = Hit(match.share, trust, match.pinned / match.total)
         return hits
 
     def sent(self, lease: Lease, view: BackendView) -> None:
@@ -87,13 +87,23 @@ class Experience:
             self.prefixes.register(holder, view.pool, None if view.backend.shares_prefix else view.slots)
         footprint = lease.decision.footprint
         self._told[lease.id] = self.prefixes.match(lease.chain, (holder,))[holder]
-        self.prefixes.begin(holder, lease.chain, footprint.prompt if footprint is not None else 0)
+        if footprint is not None:
+            self.prefixes.begin(holder, lease.chain, footprint.prompt)
+            self._sharing.setdefault(holder, Sharing()).enter(lease.id, lease.chain, footprint.prompt, footprint.shared)
         self._paces.setdefault(lease.backend, Pace()).sent(lease)
 
     def first_token(self, lease: Lease, totals: Totals, now: float) -> None:
         """The prompt has been computed; `totals` are its backend's since."""
         self.prefixes.confirm(_holder(lease.backend, lease.offer.model), lease.chain)
         self._paces.setdefault(lease.backend, Pace()).first_token(lease, totals, now)
+
+    def orphans(self, lease: Lease) -> int:
+        """Tokens of a lease that ends which stay reserved, for those who share its prefix; ask once, as it is settled.
+
+        Negative: it was the last to use what others had left reserved.
+        """
+        sharing = self._sharing.get(_holder(lease.backend, lease.offer.model))
+        return sharing.leave(lease.id) if sharing is not None else 0
 
     def forget_cache(self, backend: str, models: Iterable[str]) -> None:
         """The engine restarted: its cache is empty."""
@@ -105,6 +115,7 @@ class Experience:
         for model in models:
             self.prefixes.remove(_holder(backend, model))
             self.trust.forget(_holder(backend, model))
+            self._sharing.pop(_holder(backend, model), None)
         self._paces.pop(backend, None)
 
     # --- how fast

@@ -13,7 +13,8 @@ class Footprint(NamedTuple):
     `prompt` best guess, `prompt_high` safe side; `cached` expected from the prefix cache; `uncached` = prompt -
     cached, to be prefilled; `output` reserved for all n choices, `output_mean` expected for one; `max_tokens` what
     may be sent upstream so that prompt and output fit the window (None: as the client sent it). `kv` = tokens to
-    reserve (whole blocks); `kv_bytes` for reports.
+    reserve (whole blocks); `kv_bytes` for reports. `shared`: tokens of the prompt that are left out of `kv`, since a
+    running request holds them.
 
     A named tuple, since every decision makes one for each backend and they are made three times as fast.
     """
@@ -29,3 +30,4 @@ class Footprint(NamedTuple):
     kv_bytes: int
     sequences: int = 1
     tier: str = "A"
+    shared: int = 0

@@ -118,8 +118,10 @@ class Ledger:
             account.denied -= 1
         return True
 
-    def settle(self, lease: str, now: float, linger_until: float | None = None) -> bool:
+    def settle(self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0) -> bool:
         """Close a lease, whatever became of it. True the first time, False ever after.
+
+        `orphaned` tokens of shared prefixes stay reserved (or, negative, no longer are) in nobody's name.
 
         With `linger_until` its slot and KV stay booked, for an engine that goes on after an abort, until `release`,
         `observe` or `expire` gives them back.
@@ -129,6 +131,7 @@ class Ledger:
             return False
         account = self._accounts[entry.backend]
         account.close(entry, now)
+        account.reserved += orphaned
         if linger_until is not None and linger_until > now:
             entry.linger_until = linger_until
             account.lingering[lease] = entry

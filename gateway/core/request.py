@@ -45,7 +45,7 @@ class Hit:
     """What prefix a backend is believed to hold.
 
     `share` is the part of the prompt (0..1, by bytes) that matched; `trust` the probability that it is still
-    resident; `pinned` says that it is in use by a running request there, so its blocks are not charged twice.
+    resident; `pinned` is the part of the prompt that running requests there use, so its blocks are not charged twice.
     """
 
     share: float

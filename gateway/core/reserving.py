@@ -97,10 +97,13 @@ def footprint_within(
     if 0 < view.pool < kv:
         # A pool that holds the prompt and a short answer is used to its end, not refused.
         kv = view.pool - view.pool % block
+    shared = 0
     if shares and hit is not None and hit.pinned:
-        kv = max(kv - cached, block)
+        held = int(prompt * hit.pinned)
+        shared = min(cached, held - held % block, kv - block)
+        kv -= shared
     return Footprint(
-        prompt, high, cached, prompt - cached, output * n, mean, send, kv, kv_bytes, n, estimate.tier,
+        prompt, high, cached, prompt - cached, output * n, mean, send, kv, kv_bytes, n, estimate.tier, shared,
     )  # fmt: skip
 
 

@@ -99,7 +99,8 @@ class Desk:
 
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts, *, linger: float = 0.0) -> None:
         """End a lease, and learn from it. `linger` seconds its place stays booked after an abort."""
-        self.ledger.settle(lease.id, self.now, self.now + linger if linger > 0 else None)
+        until = self.now + linger if linger > 0 else None
+        self.ledger.settle(lease.id, self.now, until, self.experience.orphans(lease))
         self.experience.learn(lease, ended, counts, self.ledger.totals(lease.backend, self.now), self.now)
         if ended.completed:
             self.fleet.roster.succeeded(lease.backend, self.now)

@@ -33,8 +33,8 @@ class Store(Protocol):
     def extend(self, lease: str, tokens: int, limits: Limits) -> bool:
         """Reserve more tokens for a running lease, if they fit."""
 
-    def settle(self, lease: str, now: float, linger_until: float | None = None) -> bool:
-        """Close a lease; True the first time."""
+    def settle(self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0) -> bool:
+        """Close a lease; True the first time. `orphaned` tokens of shared prefixes stay reserved in nobody's name."""
 
     def observe(self, backend: str, engine_running: int) -> int:
         """The engine itself says how many sequences it runs: what it has let go is given back; returns how many."""
