@@ -39,12 +39,11 @@ _PAST_GRID = 1.25
 class SurvivalSketch:
     """Decayed counts of ends and of cut-off streams by bin: half of the weight goes with 500 samples, and with 24 h."""
 
-    __slots__ = ("_censored", "_ended", "_last", "_partly", "_weight")
+    __slots__ = ("_ended", "_last", "_reached", "_weight")
 
     def __init__(self) -> None:
         self._ended = [0.0] * BINS
-        self._censored = [0.0] * BINS  # cut off later than this bin, before the end of the next
-        self._partly = [0.0] * BINS  # exposure to the bin in which they were cut off
+        self._reached = [0.0] * BINS  # came as far as this bin, those cut off within it counted in part
         self._weight = 1.0  # of the next sample: it grows, so that older counts need no touching
         self._last: float | None = None
 
@@ -58,24 +57,23 @@ class SurvivalSketch:
             self._last = now
         if self._weight > _RESCALE:
             self._ended = [count / self._weight for count in self._ended]
-            self._censored = [count / self._weight for count in self._censored]
-            self._partly = [count / self._weight for count in self._partly]
+            self._reached = [count / self._weight for count in self._reached]
             self._weight = 1.0
         bin_ = min(BINS - 1, bisect_left(EDGES, max(1, tokens)))
+        whole = bin_ + 1 if finished else bin_
+        self._reached[:whole] = [count + self._weight for count in self._reached[:whole]]
         if finished:
             self._ended[bin_] += self._weight
             return
         # Seen for a part of its last bin only: without that part, the few that ended early in the bin of a common
         # limit would look like all that reached it.
         start = EDGES[bin_ - 1] if bin_ else 0
-        self._partly[bin_] += self._weight * min(1.0, (tokens - start) / (EDGES[bin_] - start))
-        if bin_:
-            self._censored[bin_ - 1] += self._weight
+        self._reached[bin_] += self._weight * min(1.0, (tokens - start) / (EDGES[bin_] - start))
 
     def counts(self) -> tuple[list[float], list[float]]:
         """By bin, in units of the newest sample: streams that ended in it, and streams that could have."""
         newest = self._weight
-        return [count / newest for count in self._ended], [count / newest for count in self._reached()]
+        return [count / newest for count in self._ended], [count / newest for count in self._reached]
 
     def leaning_on(
         self, ended: Sequence[float], reached: Sequence[float], streams: float
@@ -84,13 +82,8 @@ class SurvivalSketch:
         scale = streams * self._weight / reached[0]
         return (
             [own + scale * wide for own, wide in zip(self._ended, ended, strict=True)],
-            [own + scale * wide for own, wide in zip(self._reached(), reached, strict=True)],
+            [own + scale * wide for own, wide in zip(self._reached, reached, strict=True)],
         )
-
-    def _reached(self) -> list[float]:
-        outlived = list(accumulate(map(add, reversed(self._ended), reversed(self._censored))))
-        outlived.reverse()
-        return list(map(add, outlived, self._partly))
 
 
 def lognormal_counts(median: float, sigma: float) -> tuple[list[float], list[float]]:
