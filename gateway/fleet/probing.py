@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -102,5 +103,6 @@ async def _bounded(reply: aiohttp.ClientResponse) -> bytes:
 def _plain(error: BaseException) -> str:
     """Name an error without the URL that it may hold."""
     os_error = getattr(error, "os_error", error)
-    text = getattr(os_error, "strerror", None) or type(error).__name__
-    return str(text)
+    number = getattr(os_error, "errno", None)
+    # Not the error's own text: it may name the address.
+    return os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__

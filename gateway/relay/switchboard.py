@@ -34,16 +34,19 @@ class Switchboard(Mapping[str, Upstream]):
         return len(self._upstreams)
 
     def apply(self, endpoints: Iterable[Endpoint]) -> None:
-        """Connect to these; a changed one gets a new pool while requests on the old one run to their end.
+        """Connect to these; one that listens elsewhere now gets a new pool, and requests on the old one run to their end.
 
         One that is gone stays until `forget`, for the requests that still hold a lease on it.
         """
         for endpoint in endpoints:
-            if self._endpoints.get(endpoint.name) == endpoint:
-                continue
-            self._retire(endpoint.name)
+            old = self._endpoints.get(endpoint.name)
+            pool = None
+            if old is not None and (old.url, old.timeouts) == (endpoint.url, endpoint.timeouts):
+                pool = self._upstreams[endpoint.name].pool
+            else:
+                self._retire(endpoint.name)
             self._endpoints[endpoint.name] = endpoint
-            self._upstreams[endpoint.name] = self._upstream(endpoint)
+            self._upstreams[endpoint.name] = self._upstream(endpoint, pool)
 
     def forget(self, name: str) -> None:
         """The last request on a removed backend has ended."""
@@ -59,11 +62,11 @@ class Switchboard(Mapping[str, Upstream]):
         for pool in pools:
             await pool.wait_closed()
 
-    def _upstream(self, endpoint: Endpoint) -> Upstream:
+    def _upstream(self, endpoint: Endpoint, pool: Pool | None) -> Upstream:
         timeouts = endpoint.timeouts
         return Upstream(
             name=endpoint.name,
-            pool=Pool(endpoint.url, wheel=self._wheel, connect_s=timeouts.connect),
+            pool=pool if pool is not None else Pool(endpoint.url, wheel=self._wheel, connect_s=timeouts.connect),
             engine=engine(endpoint.engine),
             limits=Limits(
                 first_token_s=timeouts.first_token if timeouts.first_token is not None else math.inf,

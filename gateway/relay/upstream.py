@@ -55,7 +55,7 @@ class Pool:
         self._open: set[Connection] = set()
         self._idle: dict[Connection, None] = {}  # newest last, used first, so that the others time out
         self._waiters: deque[asyncio.Future[None]] = deque()
-        self._closed = False
+        self._closed = self._retired = False
         self._sockets: set[Connection] = set()  # those whose transport has not said goodbye yet
         self._gone: asyncio.Future[None] | None = None
 
@@ -84,6 +84,7 @@ class Pool:
 
     def close(self) -> None:
         """Close every connection now, those in use too, and refuse new calls."""
+        self._closed = True
         self.retire()
         for connection in list(self._open):
             connection.cut("the gateway closed its connections to this engine")
@@ -95,17 +96,18 @@ class Pool:
             await asyncio.shield(self._gone)
 
     def retire(self) -> None:
-        """Refuse new calls and close what is idle; requests under way run to their end."""
-        self._closed = True
+        """Keep no connection from now on; requests under way, also those that are yet to connect, run to their end."""
+        self._retired = True
         for connection in list(self._idle):
             connection.abort()
-        self._wake(all_of_them=True)
+        if self._closed:
+            self._wake(all_of_them=True)
 
     # --- for connections ---
 
     def keep(self, connection: Connection) -> None:
         """An exchange ended well: hold the connection for the next, unless it has served enough."""
-        if self._closed or connection.exchanges >= self._exchanges or not connection.usable():
+        if self._retired or connection.exchanges >= self._exchanges or not connection.usable():
             connection.abort()
             return
         self._idle[connection] = None

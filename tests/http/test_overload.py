@@ -55,7 +55,7 @@ async def test_tokens_count_though_slots_are_free(start: Start) -> None:
     free = asyncio.Event()
     engine = vllm(says("a", "b", until=free, prompt=32_000), window=65_536, pool=100_000)
     gateway = await start({"b1": engine}, b1={"running": "64", "queued_prefill": "60s"})
-    held = [await gateway.begin_chat(prose(32_000), stream=True, max_tokens=100) for _ in range(3)]
+    held = [await gateway.begin_chat(f"{n} {prose(32_000)}", stream=True, max_tokens=100) for n in range(3)]
     await gateway.until(lambda: gateway.queued == 1)
     await engine.asked_for(2)
     assert engine.busy == 2

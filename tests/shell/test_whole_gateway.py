@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from pathlib import Path
 
 import blockbuster
 import pytest
@@ -62,6 +64,19 @@ async def test_twenty_requests_at_once_over_two_engines_are_all_answered(start: 
     assert [reply.status for reply in replies] == [200] * 20
     assert engines["b1"].most_busy <= 2
     assert engines["b2"].most_busy <= 2
+
+
+async def test_the_journal_file_gets_a_line_a_request_without_its_text(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "decisions.jsonl"
+    gateway = await start({"b1": vllm(says("x"))}, rest=f"telemetry: {{journal: {{path: {file}}}}}")
+    for _ in range(3):
+        assert (await gateway.chat("a private word")).status == 200
+    await gateway.idle()
+    await asyncio.to_thread(gateway.app.journal.flush)
+    lines = (await asyncio.to_thread(file.read_text)).splitlines()
+    assert len(lines) == 3
+    assert all(json.loads(line) for line in lines)
+    assert "private" not in "".join(lines)
 
 
 async def test_a_blocking_call_on_the_loop_is_noticed(start: Start) -> None:
