@@ -78,11 +78,11 @@ class SurvivalSketch:
     def leaning_on(
         self, ended: Sequence[float], reached: Sequence[float], streams: float
     ) -> tuple[list[float], list[float]]:
-        """Counts like `counts`, in some unit, with those of a wider sketch added as if they were `streams` streams."""
-        scale = streams * self._weight / reached[0]
+        """Counts like `counts`, with those of a wider sketch added as if they were `streams` streams."""
+        newest, scale = self._weight, streams / reached[0]
         return (
-            [own + scale * wide for own, wide in zip(self._ended, ended, strict=True)],
-            [own + scale * wide for own, wide in zip(self._reached, reached, strict=True)],
+            [own / newest + scale * wide for own, wide in zip(self._ended, ended, strict=True)],
+            [own / newest + scale * wide for own, wide in zip(self._reached, reached, strict=True)],
         )
 
 
