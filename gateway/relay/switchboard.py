@@ -34,7 +34,7 @@ class Switchboard(Mapping[str, Upstream]):
         return len(self._upstreams)
 
     def apply(self, endpoints: Iterable[Endpoint]) -> None:
-        """Connect to these; one that listens elsewhere now gets a new pool, and requests on the old one run to their end.
+        """Connect to these; one that listens elsewhere now gets a new pool, and what runs on the old one ends there.
 
         One that is gone stays until `forget`, for the requests that still hold a lease on it.
         """

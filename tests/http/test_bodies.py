@@ -62,14 +62,12 @@ async def test_all_bodies_together_are_bounded(start: Start) -> None:
 
 
 async def test_an_engines_compressed_answer_is_readable_and_its_length_right(start: Start) -> None:
-    answer = {
-        "id": "c",
-        "model": "tiny",
-        "choices": [{"index": 0, "message": {"content": "x"}, "finish_reason": "stop"}],
-    }
+    choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
+    answer = {"id": "c", "model": "tiny", "choices": [choice]}
     packed = gzip.compress(json.dumps(answer).encode())
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nConnection: x-hop\r\nX-Hop: 1\r\n"
-    engine = vllm(raw(head + b"X-Kept: 2\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed))
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n"
+    hop = b"Connection: x-hop\r\nX-Hop: 1\r\nX-Kept: 2\r\n\r\n"
+    engine = vllm(raw(head % len(packed) + hop + packed))
     gateway = await start({"b1": engine})
     reply = await gateway.chat()
     assert reply.json == answer

@@ -14,6 +14,12 @@ from tests.shell.fixtures import Start
 from tests.shell.running import Running
 
 
+def open_files(gateway: Running) -> int:
+    """File descriptors, but for connections that are kept for the next request; both their ends are in this process."""
+    kept = sum(upstream.pool.idle_connections for upstream in gateway.app.switchboard.values())
+    return int(psutil.Process().num_fds()) - 2 * kept
+
+
 @pytest.mark.slow
 async def test_errors_and_cancels_leave_no_file_open(start: Start) -> None:
     engine = vllm(says("a", "b", gap=0.002))
@@ -38,7 +44,7 @@ async def test_errors_and_cancels_leave_no_file_open(start: Start) -> None:
     await one(gateway)
     await gateway.idle()
     gc.collect()
-    before = psutil.Process().num_fds()
+    before = open_files(gateway)
     for _ in range(60):
         await asyncio.gather(*(one(gateway) for _ in range(10)))
     await gateway.idle()
@@ -46,7 +52,7 @@ async def test_errors_and_cancels_leave_no_file_open(start: Start) -> None:
         client.close()
     await asyncio.sleep(0.1)
     gc.collect()
-    assert psutil.Process().num_fds() <= before + 10
+    assert open_files(gateway) <= before + 10
     assert b"Unclosed" not in gateway.lines.data
 
 
