@@ -13,7 +13,10 @@ from gateway.core.fair_share import Counters, Flow, Lane, cost_of
 from gateway.core.plan import ClassPolicy, QueueLimits
 from gateway.core.request import Request
 
-__all__ = ["Waiting"]
+__all__ = ["PROMOTED", "Waiting"]
+
+PROMOTED = 20
+"""One dispatch in so many goes to the request that waited longest, whatever its class and client have been served."""
 
 
 class Waiting:
@@ -29,6 +32,10 @@ class Waiting:
         """Tokens over the weight of the class."""
         self._clients_served: dict[str, Counters] = {}
         """By class: tokens of each client."""
+        self._front: str | None = None
+        """The request that was put in front last."""
+        self._since = PROMOTED
+        """Dispatches since one of those."""
 
     def __len__(self) -> int:
         """Requests waiting, of all models."""
@@ -87,6 +94,7 @@ class Waiting:
             return None
         request = flow.requests.pop(request_id)
         if dispatched:
+            self._since = 0 if request_id == self._front else self._since + 1
             cost = cost_of(request)
             self._classes_served.charge(flow.klass, cost / self._weight(flow.klass))
             self._clients_served[flow.klass].charge(flow.client, cost)
@@ -102,23 +110,22 @@ class Waiting:
     def in_order(self, now: float) -> Iterator[Request]:
         """The waiting requests, the one to be considered first first.
 
-        In front, by arrival, stand those at the head of their class and client that waited longer than `limits.aging`.
-        Don't change the queue while iterating: take what you need, then apply it.
+        In front, once in 20 dispatches, stands the one that waited longest, if longer than `limits.aging`: it stays
+        there until it has room. More of them would undo the shares, since under load all have aged. Don't change the
+        queue while iterating: take what you need, then apply it.
         """
         if len(self._of) == 1:  # an idle gateway's arrival: nothing to put in order
             (flow,) = self._flows.values()
             yield from flow.requests.values()
             return
-        aged: list[Request] = []
-        for flow in self._flows.values():
-            head = next(iter(flow.requests.values()))
-            if now - head.arrival > self.limits.aging:
-                aged.append(head)
-        aged.sort(key=_arrival)
-        yield from aged
-        first = {request.id for request in aged}
+        self._front = None
+        if self._flows and self._since >= PROMOTED:
+            oldest = min((next(iter(flow.requests.values())) for flow in self._flows.values()), key=_arrival)
+            if now - oldest.arrival > self.limits.aging:
+                self._front = oldest.id
+                yield oldest
         for request in self._fair():
-            if request.id not in first:
+            if request.id != self._front:
                 yield request
 
     def _fair(self) -> Iterator[Request]:
