@@ -14,13 +14,15 @@ import secrets
 from collections.abc import Mapping
 from typing import Protocol
 
+from gateway import clock
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
+from gateway.core.suspects import Suspects
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
-from gateway.errors import GatewayError, UpstreamError
+from gateway.errors import GatewayError, Unavailable, UpstreamError
 from gateway.relay.attempt import Outcome, attempt, failure_of
 from gateway.relay.downstream import Downstream
 from gateway.relay.engine_refusal import engine_refusal
@@ -50,6 +52,9 @@ class Chronicle(Protocol):
     def left_queue(self, request: Request, note: AccessNote) -> None:
         """The client left before a lease was granted."""
 
+    def not_considered(self, error: GatewayError) -> None:
+        """The request was turned away before anything was decided about it."""
+
     def turned_down(self, request: Request, error: GatewayError, note: AccessNote, *, tried: bool) -> None:
         """The client gets this error; `tried`: an engine had seen the request."""
 
@@ -64,14 +69,32 @@ class Pipeline:
         self._measurer = measurer
         self._dispatcher = dispatcher
         self._chronicle = chronicle
+        self._suspects = Suspects()
 
     async def serve(self, inbound: Inbound, down: Downstream) -> None:
         """Answer one request through `down`.
 
         Raises GatewayError while nothing was sent, StreamBroken after, ClientClosed when nobody reads any more.
         """
-        measured = await self._measurer.measure(inbound.surface, inbound.body)
-        await self._until_answered(self._describe(inbound, measured), measured, inbound, down)
+        try:
+            measured = await self._measurer.measure(inbound.surface, inbound.body)
+            request = self._describe(inbound, measured)
+            self._let_pass(measured)
+        except GatewayError as error:
+            self._chronicle.not_considered(error)
+            raise
+        await self._until_answered(request, measured, inbound, down)
+
+    def _let_pass(self, measured: Measured) -> None:
+        """Raise Unavailable for a prompt that just broke two engines."""
+        held = self._suspects.held(measured.chain.whole, clock.monotonic())
+        if held:
+            raise Unavailable(
+                f"This very prompt broke the connection to two engines just now; it is held back for {held:.0f} s.",
+                code="held_back",
+                reason=Reason.RETRIES_SPENT,
+                retry_after=held,
+            )
 
     async def _until_answered(self, request: Request, measured: Measured, inbound: Inbound, down: Downstream) -> None:
         """Attempts, one lease each, until one is answered or none is left."""
@@ -137,6 +160,8 @@ class Pipeline:
         finally:
             # Nothing is awaited here, so no cancellation can come between the attempt and its settlement.
             ended = _ended(meter, outcome, failure, rest, down, measured)
+            if failure is not None and failure.kind is FailureKind.BROKEN:
+                self._suspects.broke(measured.chain.whole, lease.backend, clock.monotonic())
             self._dispatcher.settle(lease, ended, measured.counts, linger=_linger(upstream, outcome, failure, meter))
             self._chronicle.ended(lease, ended, inbound.note)
         return None

@@ -71,6 +71,10 @@ class Chronicle:
         self._metrics.settled(request.model, None, "client_closed")
         self._close(request, note, Settled("client_closed", 499, clock.monotonic() - request.arrival))
 
+    def not_considered(self, error: GatewayError) -> None:
+        """The request was turned away before anything was decided about it; the model it names may be any word."""
+        self._metrics.refused(None, str(error.reason))
+
     def turned_down(self, request: Request, error: GatewayError, note: AccessNote, *, tried: bool) -> None:
         """The request got an error in place of an answer; `tried`: at least one backend had seen it."""
         outcome = "failed" if tried and error.status >= 500 else "refused"

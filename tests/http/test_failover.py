@@ -142,8 +142,11 @@ async def test_a_poisonous_request_kills_no_more_than_two_engines(start: Start) 
     reply = await gateway.chat("boom")
     assert reply.status == 502
     dead = [engine for engine in engines.values() if engine.asked]
-    assert len(dead) <= 2
+    assert len(dead) == 2
     assert (await gateway.chat("harmless")).status == 200
+    again = await gateway.chat("boom")
+    assert (again.status, again.error["code"]) == (503, "held_back")
+    assert [engine for engine in engines.values() if b"boom" in b"".join(r.body for r in engine.asked)] == dead
 
 
 async def test_a_dead_engines_work_goes_to_the_living_at_once(start: Start) -> None:

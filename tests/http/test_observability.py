@@ -29,6 +29,8 @@ async def test_names_from_the_outside_world_make_no_series(start: Start) -> None
     after = series(await gateway.metrics())
     assert after == before
     assert "made-up" not in "".join(after)
+    assert await gateway.value('kvgate_refusals_total{reason="unknown_model"}') == 301
+    assert await gateway.value('kvgate_requests_total{backend="",model="other",outcome="refused"}') == 301
 
 
 def staged(*steps: tuple[float, bytes]) -> object:

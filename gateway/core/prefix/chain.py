@@ -54,6 +54,13 @@ class Chain:
     total: int
     head: int
 
+    @property
+    def whole(self) -> int:
+        """A hash of the prompt to its last message boundary, or its last block where no boundary is known."""
+        if self.anchors:
+            return self.anchors[-1][0]
+        return self.hashes[-1] if self.hashes else self.head
+
     def common_blocks(self, other: Chain) -> int:
         """How many leading blocks two chains share, by bisection: one equal hash vouches for all before it."""
         mine, theirs = self.hashes, other.hashes
