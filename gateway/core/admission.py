@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.core.decision import Decision, Verdict
 from gateway.core.footprint import Footprint
 from gateway.core.ledger import Limits
@@ -67,7 +69,8 @@ def with_admitted(snapshot: Snapshot, decision: Decision) -> Snapshot:
         return snapshot
     footprint, prefill = decision.footprint, decision.predicted_prefill
     return snapshot.with_view(
-        view._replace(
+        replace(
+            view,
             running=view.running + footprint.sequences,
             reserved=view.reserved + footprint.kv,
             backlog=view.backlog + prefill,
@@ -82,7 +85,7 @@ def with_claim(snapshot: Snapshot, backend: str, footprint: Footprint) -> Snapsh
     if view is None:
         return snapshot
     return snapshot.with_view(
-        view._replace(running=view.running + footprint.sequences, reserved=view.reserved + footprint.kv)
+        replace(view, running=view.running + footprint.sequences, reserved=view.reserved + footprint.kv)
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.core.admission import limits_of
 from gateway.core.decision import Decision, Verdict
 from gateway.core.ledger import Ledger, Reserved
@@ -40,7 +42,8 @@ class GatewayModel:
         for view in self.views:
             totals = self.ledger.totals(view.name, now)
             views.append(
-                view._replace(
+                replace(
+                    view,
                     running=totals.running,
                     reserved=totals.reserved,
                     decoding=totals.decoding,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.core.decide import decide
@@ -132,5 +134,5 @@ def test_more_room_never_turns_a_yes_into_a_wait() -> None:
     tight = view("a", running=3, reserved=50_000, decoding=3)
     asked = request(prompt=20_000)
     assert decide(plan(), asked, snapshot(tight), NOW, 0.0).verdict is Verdict.ADMIT
-    for roomier in (tight._replace(pool=200_000), tight._replace(slots=64), tight._replace(headroom=0.98)):
+    for roomier in (replace(tight, pool=200_000), replace(tight, slots=64), replace(tight, headroom=0.98)):
         assert decide(plan(), asked, snapshot(roomier), NOW, 0.0).verdict is Verdict.ADMIT

@@ -132,7 +132,7 @@ def test_more_capacity_never_admits_fewer(rng: Random) -> None:
     """On one backend; among several, more room on a good one may rightly make a request wait for it."""
     alone, asked = some_view(rng, "a"), some_request(rng)
     more = rng.randint(0, 100_000) * alone.block if alone.pool else 0
-    roomier = alone._replace(slots=alone.slots + rng.randint(0, 8), pool=alone.pool + more)
+    roomier = replace(alone, slots=alone.slots + rng.randint(0, 8), pool=alone.pool + more)
     before = decide(POLICY, asked, snapshot(alone), NOW, 0.0)
     after = decide(POLICY, asked, snapshot(roomier), NOW, 0.0)
     if before.verdict is Verdict.ADMIT:
