@@ -147,6 +147,7 @@ class Dispatcher:
         lease.settled = True
         now = self._now()
         self._running.leave(lease.request.client)
+        self.roster.held(lease.backend, self.store.totals(lease.backend, now))
         self.store.settle(lease.id, now, self._lingers_until(lease, ended, linger, now), self.experience.orphans(lease))
         self.experience.learn(lease, ended, counts, self.totals(lease.backend), now)
         if ended.completed:
@@ -332,7 +333,7 @@ class Dispatcher:
             return False
         if isinstance(reply, Refused):
             return True
-        self.roster.reserved(view.name, reply.totals)
+        self.roster.held(view.name, reply.totals)
         lease = Lease(lease_id, request, arrival.chain, decision, view.name, offer, view.block, self._now())
         self.experience.sent(lease, view)
         self._running.enter(request.client)

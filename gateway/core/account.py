@@ -33,15 +33,20 @@ class Totals(NamedTuple):
 class Booking:
     """One open lease: what it holds and how far it has come."""
 
-    __slots__ = ("backend", "denied", "generated", "id", "kv", "linger_until", "output", "prompt", "sequences")
+    __slots__ = (
+        "backend", "ceiling", "denied", "generated", "id", "kv", "linger_until", "output", "prompt", "sequences",
+    )  # fmt: skip
 
-    def __init__(self, id: str, backend: str, kv: int, output: int, prompt: int, sequences: int) -> None:
+    def __init__(
+        self, id: str, backend: str, kv: int, output: int, prompt: int, sequences: int, ceiling: int = 0
+    ) -> None:
         self.id = id
         self.backend = backend
         self.kv = kv
         self.output = output
         self.prompt = prompt
         self.sequences = sequences
+        self.ceiling = ceiling
         self.generated = 0
         self.denied = False
         self.linger_until = 0.0

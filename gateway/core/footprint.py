@@ -14,7 +14,8 @@ class Footprint(NamedTuple):
     cached, to be prefilled; `output` reserved for all n choices, `output_mean` expected for one; `max_tokens` what
     may be sent upstream so that prompt and output fit the window (None: as the client sent it). `kv` = tokens to
     reserve (whole blocks); `kv_bytes` for reports. `shared`: tokens of the prompt that are left out of `kv`, since a
-    running request holds them.
+    running request holds them. `ceiling`: tokens that `kv` may grow to, since neither a window nor the output limit
+    lets the request hold more (0: not bounded).
 
     A named tuple, since every decision makes one for each backend and they are made three times as fast.
     """
@@ -31,3 +32,4 @@ class Footprint(NamedTuple):
     sequences: int = 1
     tier: str = "A"
     shared: int = 0
+    ceiling: int = 0

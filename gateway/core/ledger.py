@@ -70,7 +70,8 @@ class Ledger:
         missing = shortage(account, footprint, limits, now)
         if missing is not None:
             return Refused(*missing, totals=account.totals(now))
-        entry = Booking(lease, backend, footprint.kv, footprint.output, footprint.prompt, footprint.sequences)
+        entry = Booking(lease, backend, footprint.kv, footprint.output, footprint.prompt, footprint.sequences,
+                        footprint.ceiling)  # fmt: skip
         self._leases[lease] = entry
         account.open(entry, prefill_seconds, now)
         return Reserved(lease, backend, account.totals(now))
@@ -95,7 +96,7 @@ class Ledger:
         return entry.generated >= EXTEND_AT * entry.output
 
     def extend(self, lease: str, tokens: int, limits: Limits) -> bool:
-        """Reserve `tokens` more for a running lease, if they fit.
+        """Reserve `tokens` more for a running lease, if they fit; no more than it can ever hold.
 
         When they don't, nothing is killed: the backend counts as overcommitted and takes nothing new until this lease
         is extended or settled.
@@ -104,14 +105,17 @@ class Ledger:
         if entry is None:
             return False
         account = self._accounts[entry.backend]
+        asked = tokens
+        if entry.ceiling:
+            tokens = max(0, min(tokens, entry.ceiling - entry.kv))
         allowed = limits.alone if account.running == entry.sequences else limits.kv
-        if allowed is not None and account.reserved + tokens > allowed:
+        if tokens and allowed is not None and account.reserved + tokens > allowed:
             if not entry.denied:
                 entry.denied = True
                 account.denied += 1
             return False
         entry.kv += tokens
-        entry.output += tokens
+        entry.output += asked
         account.reserved += tokens
         if entry.denied:
             entry.denied = False

@@ -81,29 +81,28 @@ def footprint_within(
     hit = request.hits.get(view.backend.name)
     cached = hit.tokens(prompt, block) if hit is not None else 0
 
-    if n == 1:
-        kv = sequence = round_up(high + output, block)
-        kv_bytes = offer.kv.bytes(sequence)
-    elif shares:
-        # The choices share the prompt's whole blocks; each has its own from the last, partial one on.
-        common = high - high % block
-        sequence = round_up(high - common + output, block)
-        kv = common + n * sequence
-        kv_bytes = offer.kv.bytes(kv)
-    else:
-        sequence = round_up(high + output, block)
-        kv = n * sequence
-        kv_bytes = n * offer.kv.bytes(sequence)
+    # The engine itself holds no sequence that is longer than its window, however unsure the estimate.
+    whole_window = offer.window
+    held = high if high < whole_window else whole_window
+    common = held - held % block if shares and n > 1 else 0
+    # With several choices these share the prompt's whole blocks; each has its own from the last, partial one on.
+    longest = whole_window - common
+    own = held - common
+    sequence = round_up(min(own + output, longest), block)
+    kv = common + n * sequence
+    ceiling = common + n * round_up(min(own + limit, longest), block)
+    kv_bytes = offer.kv.bytes(kv) if n == 1 or shares else n * offer.kv.bytes(sequence)
     if 0 < view.pool < kv:
         # A pool that holds the prompt and a short answer is used to its end, not refused.
         kv = view.pool - view.pool % block
     shared = 0
     if shares and hit is not None and hit.pinned:
-        held = int(prompt * hit.pinned)
-        shared = min(cached, held - held % block, kv - block)
+        pinned = int(prompt * hit.pinned)
+        shared = min(cached, pinned - pinned % block, kv - block)
         kv -= shared
+        ceiling -= shared
     return Footprint(
-        prompt, high, cached, prompt - cached, output * n, mean, send, kv, kv_bytes, n, estimate.tier, shared,
+        prompt, high, cached, prompt - cached, output * n, mean, send, kv, kv_bytes, n, estimate.tier, shared, ceiling,
     )  # fmt: skip
 
 

@@ -130,6 +130,11 @@ class Roster:
         if used is not None:
             beyond = max(0, used - max(member.peak_reserved, totals.reserved))
             member.foreign_tokens += FOREIGN_WEIGHT * (beyond - member.foreign_tokens)
+            most = used
+            if load.running is not None:
+                # An answer of ours that outgrew its reservation is nobody else's: others hold what they run, no more.
+                most = min(most, member.foreign_running * _window(member))
+            member.foreign_tokens = min(member.foreign_tokens, most)
         member.peak_running, member.peak_reserved = totals.running, totals.reserved
         member.load, member.sampled_at = load, now
 
@@ -168,9 +173,11 @@ class Roster:
 
     # --- requests
 
-    def reserved(self, name: str, totals: Totals) -> None:
-        """A lease was entered there."""
-        member = self._members[name]
+    def held(self, name: str, totals: Totals) -> None:
+        """So much is held there by our leases: one was entered, or one is about to be settled."""
+        member = self._members.get(name)
+        if member is None:
+            return
         member.peak_running = max(member.peak_running, totals.running)
         member.peak_reserved = max(member.peak_reserved, totals.reserved)
 
@@ -249,6 +256,17 @@ def _merge(member: Member) -> None:
     )
 
 
+def _window(member: Member) -> int:
+    """Tokens that one sequence may have there at most."""
+    return max((offer.window for offer in member.offers), default=0)
+
+
+def _has_own_slots(member: Member) -> bool:
+    """Whether every slot has a whole window of KV for itself, so that a free slot is all the room that it takes."""
+    room = member.capacity
+    return member.backend.keeps_sequences and 0 < room.slots * _window(member) <= room.pool_tokens
+
+
 def _view(member: Member, now: float, totals: Totals, factors: tuple[float, float]) -> BackendView:
     told = member.sampled_at is not None and now - member.sampled_at < SAMPLE_LIFE
     room = member.capacity
@@ -260,7 +278,7 @@ def _view(member: Member, now: float, totals: Totals, factors: tuple[float, floa
         slots=max(0, room.slots - (member.foreign_running if told else 0)),
         pool=room.pool_tokens,
         block=room.block,
-        headroom=member.backend.headroom,
+        headroom=1.0 if _has_own_slots(member) else member.backend.headroom,
         running=totals.running,
         reserved=totals.reserved,
         foreign=int(member.foreign_tokens) if told else 0,

@@ -100,6 +100,7 @@ class Desk:
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts, *, linger: float = 0.0) -> None:
         """End a lease, and learn from it. `linger` seconds its place stays booked after an abort."""
         until = self.now + linger if linger > 0 else None
+        self.fleet.roster.held(lease.backend, self.ledger.totals(lease.backend, self.now))
         self.ledger.settle(lease.id, self.now, until, self.experience.orphans(lease))
         self.experience.learn(lease, ended, counts, self.ledger.totals(lease.backend, self.now), self.now)
         if ended.completed:
@@ -171,7 +172,7 @@ class Desk:
         reply = self.ledger.reserve(lease_id, view.name, footprint, decision.predicted_prefill, limits, self.now)
         if isinstance(reply, Refused):
             return False
-        self.fleet.roster.reserved(view.name, reply.totals)
+        self.fleet.roster.held(view.name, reply.totals)
         lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self.now)
         self.experience.sent(lease, view)
         self._budget.admitted(self.now)

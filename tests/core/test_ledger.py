@@ -17,6 +17,19 @@ def footprint(kv: int = 100, prompt: int = 80, output: int = 20, sequences: int 
     return Footprint(prompt, prompt, 0, prompt, output, output, None, kv, kv * 1000, sequences)
 
 
+def test_an_answer_reserves_no_more_than_it_can_ever_hold() -> None:
+    ledger = Ledger()
+    limits = Limits(kv=160, alone=1000, sequences=4, backlog=2.0)
+    for lease in ("l1", "l2"):
+        ledger.reserve(lease, "a", footprint(kv=75)._replace(ceiling=80), 0.5, limits, now=10.0)
+        ledger.first_token(lease, 10.1)
+        assert ledger.grow(lease, 19)
+        assert ledger.extend(lease, 256, limits)
+    assert ledger.totals("a", 10.2).reserved == 160
+    assert ledger.extend("l1", 256, limits), "there is nothing to ask for, so nothing to deny"
+    assert not ledger.totals("a", 10.2).overcommitted
+
+
 def test_a_lease_shows_in_the_totals_of_its_backend_alone() -> None:
     ledger = Ledger()
     answer = ledger.reserve("l1", "a", footprint(kv=100), 0.5, LIMITS, now=10.0)

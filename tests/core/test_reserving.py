@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.kv.shape import round_up
 from gateway.core.plan import Route
 from gateway.core.request import Estimate
 from gateway.core.reserving import FLOOR_OUTPUT, footprint_of, low_side, window_of
@@ -65,6 +66,22 @@ def test_output_budgets(
     assert (footprint.max_tokens, footprint.output) == (sent, reserved)
 
 
+def test_no_sequence_holds_more_than_the_window_of_its_engine_however_unsure_the_estimate() -> None:
+    unsure = request(prompt=4000, high=8262, output=500, output_high=900)
+    seen = view(pool=8192, slots=2, block=1, shares_prefix=False)
+    footprint = footprint_of(unsure, seen, offer(window=4096), plan(), ROUTE)
+    assert (footprint.kv, footprint.ceiling) == (4096, 4096)
+    twice = footprint_of(request(prompt=4000, high=8262, n=2), seen, offer(window=4096), plan(), ROUTE)
+    assert (twice.kv, twice.ceiling) == (8192, 8192)
+
+
+def test_what_the_output_limit_rules_out_is_never_held() -> None:
+    footprint = footprint_of(
+        request(prompt=1000, output=500, output_high=900, max_tokens=24), view(), offer(), plan(), ROUTE
+    )
+    assert footprint.kv == footprint.ceiling == 1024
+
+
 def test_the_strict_policy_reserves_the_whole_budget_of_every_choice_and_stays_in_the_pool() -> None:
     strict = plan(reserve="worst_case")
     wanted = request(prompt=1000, output=50, max_tokens=2000, n=3)
@@ -110,6 +127,9 @@ def test_every_footprint_is_sane(
     assert footprint.kv % block == 0
     assert footprint.kv > 0
     assert not pool or footprint.kv <= pool
+    assert footprint.kv <= n * round_up(window, block)
+    assert footprint.kv <= footprint.ceiling or footprint.kv == pool - pool % block
+    assert footprint.ceiling <= n * round_up(window, block)
     assert 0 <= footprint.output_mean <= (asked or output)
     if footprint.max_tokens is not None:
         assert footprint.max_tokens > 0

@@ -1,0 +1,77 @@
+"""What the roster makes of load samples: whose the tokens are, and how much room is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.config.catalog import known_model
+from gateway.config.endpoint import Endpoint
+from gateway.core.backend import Backend
+from gateway.core.ledger import Totals
+from gateway.core.snapshot import BackendView
+from gateway.engines.adapter import Facts, FoundModel, Load
+from gateway.fleet.roster import Roster
+from tests.core.fleet import DEVICE, NOW, plan
+
+known_model("m")
+
+
+def fleet(*, engine: str = "llama.cpp", slots: int = 2, window: int = 4096, pool: int = 8192) -> Roster:
+    """One backend `a` that was discovered."""
+    roster = Roster()
+    backend = Backend("a", engine, DEVICE, shares_prefix=engine == "vllm", keeps_sequences=engine == "llama.cpp")
+    roster.apply(replace(plan(), backends=(backend,)), {"a": Endpoint("a", "http://127.0.0.1:9", engine)})
+    found = Facts(models=(FoundModel("m", window=window),), slots=slots, pool_tokens=pool, block=1)
+    roster.discovered("a", found)
+    return roster
+
+
+def seen(roster: Roster, totals: Totals = Totals(), now: float = NOW) -> BackendView:
+    (view,) = roster.snapshot(now, lambda _: totals, lambda _: (1.0, 1.0)).views
+    return view
+
+
+IDLE, OURS = Totals(), Totals(running=1, reserved=1000)
+
+
+def test_an_answer_of_ours_that_outgrew_its_reservation_is_nobody_elses() -> None:
+    roster = fleet()
+    roster.held("a", OURS)
+    for _ in range(10):
+        roster.sampled("a", Load(running=1, kv_tokens=3900), OURS, NOW)
+    assert seen(roster, OURS).foreign == 0
+
+
+@pytest.mark.parametrize("running", [0, None])
+def test_what_others_held_is_gone_as_soon_as_the_engine_shows_nothing(running: int | None) -> None:
+    roster = fleet()
+    for _ in range(20):
+        roster.sampled("a", Load(running=None if running is None else 1, kv_tokens=3000), IDLE, NOW)
+    assert seen(roster).foreign > 2500
+    roster.sampled("a", Load(running=running, kv_tokens=0), IDLE, NOW)
+    assert seen(roster).foreign == 0
+
+
+def test_others_hold_no_more_than_what_they_run_can() -> None:
+    roster = fleet(slots=8, pool=32_768)
+    for _ in range(50):
+        roster.sampled("a", Load(running=2, kv_tokens=30_000), OURS, NOW)
+    assert seen(roster, OURS).foreign == 4096
+
+
+def test_the_most_that_was_ours_since_the_last_sample_is_ours() -> None:
+    roster = fleet(engine="vllm", window=100_000, pool=1_000_000)
+    grown = Totals(running=2, reserved=50_000)
+    roster.sampled("a", Load(running=3, kv_tokens=60_000), IDLE, NOW)
+    roster.held("a", grown)  # they extended, and were settled after
+    before = seen(roster).foreign
+    roster.sampled("a", Load(running=3, kv_tokens=50_000), IDLE, NOW)
+    assert seen(roster).foreign < before
+
+
+def test_a_slot_with_a_window_of_its_own_needs_no_headroom() -> None:
+    assert seen(fleet()).headroom == 1.0
+    assert seen(fleet(pool=4096)).headroom == 0.92, "one pool shared by all slots"
+    assert seen(fleet(engine="vllm")).headroom == 0.92
