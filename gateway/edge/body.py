@@ -17,6 +17,8 @@ __all__ = ["BodyBudget", "Hold", "check_declared", "discard", "leaves_reusable",
 _DISCARD = 64 * 1024
 """Bytes of an unwanted body that are read and dropped to keep the connection; past that it is closed."""
 _DISCARD_S = 2.0
+_JOIN_INLINE = 1024 * 1024
+"""Bytes up to which the pieces of a body are joined on the loop; in a thread, longer joins let the loop run on."""
 
 
 class BodyBudget:
@@ -115,7 +117,11 @@ async def _collect(content: StreamReader, limit: int, hold: Hold) -> bytes:
         if size > hold.bytes:
             hold.reserve(size)
         pieces.append(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    if len(pieces) == 1:
+        return pieces[0]
+    if size <= _JOIN_INLINE:
+        return b"".join(pieces)
+    return await asyncio.to_thread(b"".join, pieces)
 
 
 def leaves_reusable(request: web.BaseRequest) -> bool:

@@ -20,15 +20,21 @@ _TARGET = re.compile(r"[\x21-\x7e]+")
 class Call:
     """One request to an engine. `target` is the path with its query, `host` the Host field's value.
 
-    Framing is never copied: hop-by-hop fields in `headers` are dropped and the length is that of `body`. No coding of
-    the answer is asked for, because the relay reads what it forwards.
+    Framing is never copied: hop-by-hop fields in `headers` are dropped and the length is that of `body`, which may come
+    in pieces so that a big one need not be joined. No coding of the answer is asked for, because the relay reads what
+    it forwards.
     """
 
     method: str
     target: str
     host: str
     headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
-    body: bytes = field(default=b"", repr=False)
+    body: bytes | tuple[bytes | memoryview, ...] = field(default=b"", repr=False)
+
+    @property
+    def pieces(self) -> tuple[bytes | memoryview, ...]:
+        """The body, in the order in which it is written."""
+        return (self.body,) if isinstance(self.body, bytes) else self.body
 
     def head(self) -> bytes:
         """The request line and header fields. Raises ValueError on what would change the framing."""
@@ -41,7 +47,8 @@ class Call:
             if not (_TOKEN.fullmatch(name) and _VALUE.fullmatch(value)):
                 raise ValueError("not a header field")
             lines.append(f"{name}: {value}\r\n")
-        if self.body or self.method not in ("GET", "HEAD"):
-            lines.append(f"Content-Length: {len(self.body)}\r\n")
+        length = sum(map(len, self.pieces))
+        if length or self.method not in ("GET", "HEAD"):
+            lines.append(f"Content-Length: {length}\r\n")
         lines.append("\r\n")
         return "".join(lines).encode("latin-1")

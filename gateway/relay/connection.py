@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from gateway.errors import StreamBroken, UpstreamError
@@ -38,7 +40,7 @@ class Connection(asyncio.Protocol):
         self._sink: Sink | None = None
         self._reader = ResponseReader()
         self._answered = self._head_told = False
-        self._unsent: memoryview | None = None
+        self._unsent: deque[memoryview] | None = None
         self._write_paused = self._reading_paused = False
         self._sent_at = 0.0
         self.exchanges = 0
@@ -46,18 +48,18 @@ class Connection(asyncio.Protocol):
 
     # --- for whoever holds the exchange ---
 
-    def send(self, head: bytes, body: bytes, sink: Sink) -> None:
+    def send(self, head: bytes, body: Sequence[bytes | memoryview], sink: Sink) -> None:
         """Write a request and give `sink` the answer. A big body goes out in slices, as the engine takes it."""
         self._sink = sink
         self._reader.next()
         self._answered = self._head_told = False
         self.exchanges += 1
         self._sent_at = self._pool.wheel.clock()
-        if len(body) <= _SLICE:
-            self._write(head + body)
+        if sum(map(len, body)) <= _SLICE:
+            self._write(b"".join((head, *body)))
         else:
             self._write(head)
-            self._unsent = memoryview(body)
+            self._unsent = deque(memoryview(piece) for piece in body)
             self._push()
 
     def pause(self) -> None:
@@ -194,9 +196,12 @@ class Connection(asyncio.Protocol):
 
     def _push(self) -> None:
         while self._unsent is not None and not self._write_paused:
-            piece, rest = self._unsent[:_SLICE], self._unsent[_SLICE:]
-            self._unsent = rest if len(rest) else None
-            self._write(piece)
+            piece = self._unsent.popleft()
+            if len(piece) > _SLICE:
+                self._unsent.appendleft(piece[_SLICE:])
+            elif not self._unsent:
+                self._unsent = None
+            self._write(piece[:_SLICE])
 
     def _write(self, data: bytes | memoryview) -> None:
         if self._transport is not None and not self._transport.is_closing():

@@ -18,19 +18,24 @@ from gateway.wire.error_body import upstream_error
 __all__ = ["engine_refusal"]
 
 
-def engine_refusal(failure: Failure, error: UpstreamError) -> GatewayError:
+_BUSY_AGAIN = 5.0
+"""Seconds to tell a client whose engine did not say."""
+
+
+def engine_refusal(failure: Failure, error: UpstreamError, again: float | None = None) -> GatewayError:
     """Return what to raise when no further attempt is made.
 
     4xx only for what the caller can fix, with the engine's own words; a backend's trouble with our key or model name
-    is a 502.
+    is a 502. `again`: seconds after which a client may try what may pass.
     """
     if failure.kind is FailureKind.CONTEXT:
         return ContextTooLong(failure.message, param="messages")
     if failure.kind is FailureKind.CLIENT:
         return _client_fault(failure, error)
     if failure.kind is FailureKind.BUSY:
-        again = error.retry_after if error.retry_after is not None else 5.0
-        return Saturated("The engine is busy and turned this request away.", code="engine_busy", retry_after=again)
+        named = error.retry_after
+        later = named if named is not None else again if again is not None else _BUSY_AGAIN
+        return Saturated("The engine is busy and turned this request away.", code="engine_busy", retry_after=later)
     if failure.kind is FailureKind.LOADING:
         return Unavailable("The engine is loading its model.", code="model_loading", retry_after=10)
     if failure.kind in (FailureKind.CREDENTIALS, FailureKind.NOT_FOUND):
@@ -38,7 +43,8 @@ def engine_refusal(failure: Failure, error: UpstreamError) -> GatewayError:
             "A backend refused the gateway's own credentials or model name.", code="upstream_misconfigured"
         )
     if isinstance(error, BadStatus):
-        return BadStatus("The engine failed on this request.")
+        return BadStatus("The engine failed on this request.", retry_after=again)
+    error.retry_after = again
     return error
 
 

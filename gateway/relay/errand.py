@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gateway.engines.adapter import Engine
@@ -12,7 +11,7 @@ from gateway.relay.call import Call
 from gateway.relay.limits import Limits
 from gateway.relay.upstream import Pool
 from gateway.wire.chat_request import ChatRequest
-from gateway.wire.splice import members, splice
+from gateway.wire.splice import Member, members, pieces
 
 __all__ = ["Errand", "Outbound", "Upstream", "prepare"]
 
@@ -21,8 +20,8 @@ NOT_THE_CALLERS = dict.fromkeys(("api_base", "api_key", "base_url", "extra_body"
 """Members in which some proxies and clients name an address or a credential: no caller decides where a key is sent."""
 BUDGETS = frozenset(("max_tokens", "max_completion_tokens", "n_predict"))
 """Members of which one is kept: leaving the others out takes nothing away."""
-INLINE_BYTES = 256 * 1024
-"""Bodies up to this size are edited on the loop (about 0.2 ms); longer ones in a thread."""
+JOINED_BYTES = 128 * 1024
+"""Bodies up to this size are joined, and leave in one write with the head; longer ones are sent from where they lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +70,7 @@ class Outbound:
 
 
 async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
-    """Edit the body for this engine; a long one off the event loop. Raises MalformedRequest when it can't be edited."""
-    if len(errand.body) <= INLINE_BYTES:
-        return _prepare(upstream, errand)
-    return await asyncio.to_thread(_prepare, upstream, errand)
-
-
-def _prepare(upstream: Upstream, errand: Errand) -> Outbound:
+    """Edit the body for this engine; a long one is not copied. Raises MalformedRequest when it can't be edited."""
     chat, engine, pool = errand.chat, upstream.engine, upstream.pool
     stream = chat.stream or engine.streams_upstream(chat)
     declared = engine.edits(chat, served_as=errand.served_as, stream=stream, max_tokens=errand.max_tokens)
@@ -88,14 +81,13 @@ def _prepare(upstream: Upstream, errand: Errand) -> Outbound:
     if upstream.key:
         headers.append(("Authorization", f"Bearer {upstream.key}"))
     target = pool.base + TARGETS[chat.surface]
-    call = Call("POST", target, pool.authority, headers, splice(errand.body, edits))
-    return Outbound(errand, call, stream, _dropped(errand.body, edits))
+    found = chat.members or members(errand.body)
+    body = pieces(errand.body, edits, found)
+    whole = b"".join(body) if len(errand.body) <= JOINED_BYTES else body
+    return Outbound(errand, Call("POST", target, pool.authority, headers, whole), stream, _dropped(found, edits))
 
 
-def _dropped(body: bytes, edits: Mapping[str, bytes | None]) -> tuple[str, ...]:
-    """The members that are left out, by name; nearly always none, which a search for their names tells quickly."""
-    names = [name for name, value in edits.items() if value is None and name not in BUDGETS]
-    if not any(b'"%b"' % name.encode() in body for name in names):
-        return ()
-    present = {member.key for member in members(body)}
-    return tuple(name for name in names if name in present)
+def _dropped(found: Iterable[Member], edits: Mapping[str, bytes | None]) -> tuple[str, ...]:
+    """The members that are left out, by name."""
+    present = {member.key for member in found}
+    return tuple(name for name, value in edits.items() if value is None and name in present and name not in BUDGETS)

@@ -156,7 +156,9 @@ class Exchange(ABC):
     async def _attempt(self, head: bytes, *, fresh: bool) -> BaseException | None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._done, self._failure, self.over = done, None, False
-        self.connection = await self.pool.call(head, self.call.body, self, fresh=fresh, connect_s=self.limits.connect_s)
+        self.connection = await self.pool.call(
+            head, self.call.pieces, self, fresh=fresh, connect_s=self.limits.connect_s
+        )
         self.meter.sent_at = self.meter.clock()
         self._first.restart(self.limits.first_token_s)
         await done

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from gateway.errors import ConnectFailed
@@ -70,7 +71,13 @@ class Pool:
         return len(self._idle)
 
     async def call(
-        self, head: bytes, body: bytes, sink: Sink, *, fresh: bool = False, connect_s: float | None = None
+        self,
+        head: bytes,
+        body: Sequence[bytes | memoryview],
+        sink: Sink,
+        *,
+        fresh: bool = False,
+        connect_s: float | None = None,
     ) -> Connection:
         """Send a request and let `sink` have the answer; `fresh` forbids a kept connection.
 

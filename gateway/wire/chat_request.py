@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, Message, StreamOptions
+from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, Part, StreamOptions
 from gateway.wire.malformed import malformed
 from gateway.wire.rendered import Rendered, render_chat, render_prompts
+from gateway.wire.splice import Member, members
 
 __all__ = ["ChatRequest", "Rendered", "parse_chat", "parse_completion"]
 
@@ -18,6 +19,10 @@ MAX_CHOICES = 128
 """The most that OpenAI's API takes for `n`."""
 MAX_TOKENS = 2**31 - 1
 """Engines keep token counts in signed 32-bit integers."""
+MAX_PROMPTS = 2048
+"""Prompts of one completion request; each is a sequence of its own in the engine, and OpenAI's API takes as many."""
+MAX_MESSAGES = 100_000
+"""Messages and content parts of one request. A template wraps each in 4 tokens at least."""
 SESSION_LENGTH = 256
 """Characters; a longer session key is no key."""
 
@@ -39,7 +44,7 @@ class ChatRequest:
     include_usage: `stream_options.include_usage` as asked; stream_options: raw JSON, for an edit that keeps the rest.
     needs: of "tools", "vision", "audio", "json_schema", "logprobs". session: the client's own key for a conversation.
     prompt_tokens: exact, when the prompt came as token ids. stops: stop strings are given.
-    verbose: llama.cpp's switch for a fuller answer.
+    verbose: llama.cpp's switch for a fuller answer. members: where the body's members lie, for edits.
     """
 
     surface: str
@@ -59,6 +64,7 @@ class ChatRequest:
     prompt_tokens: int | None = None
     stops: bool = False
     verbose: bool = False
+    members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
 
 
 def parse_chat(body: bytes) -> ChatRequest:
@@ -66,14 +72,18 @@ def parse_chat(body: bytes) -> ChatRequest:
     parsed = _decode(_CHAT, body)
     if not parsed.messages:
         raise MalformedRequest("messages must hold at least one message", param="messages")
+    contents = [message.content for message in parsed.messages if isinstance(message.content, list)]
+    if len(parsed.messages) + sum(map(len, contents)) > MAX_MESSAGES:
+        raise MalformedRequest(f"messages hold more than {MAX_MESSAGES} messages and parts", param="messages")
     tools = b"" if parsed.tools is NOTHING or bytes(parsed.tools) == b"null" else bytes(parsed.tools)
     count = _tools(tools)
-    needs, images = _media(parsed.messages)
+    needs, images = _media(contents)
     if count and parsed.tool_choice != "none":
         needs.add("tools")
     if parsed.logprobs:
         needs.add("logprobs")
-    return _request("chat", parsed, needs, render_chat(tools if count else b"", parsed.messages), count, images)
+    text = render_chat(tools if count else b"", parsed.messages)
+    return _request("chat", body, parsed, needs, text, count, images)
 
 
 def parse_completion(body: bytes) -> ChatRequest:
@@ -88,11 +98,13 @@ def parse_completion(body: bytes) -> ChatRequest:
         prompts = [prompt.encode()]
     elif isinstance(prompt[0], int):  # one prompt as token ids
         prompts, tokens = [msgspec.json.encode(prompt)], len(prompt)
+    elif len(prompt) > MAX_PROMPTS:
+        raise MalformedRequest(f"prompt must not hold more than {MAX_PROMPTS} prompts", param="prompt")
     else:
         prompts = [item.encode() if isinstance(item, str) else msgspec.json.encode(item) for item in prompt]
         if all(isinstance(item, list) for item in prompt):
             tokens = sum(len(item) for item in prompt if isinstance(item, list))
-    return _request("completions", parsed, needs, render_prompts(prompts), 0, 0, len(prompts), tokens)
+    return _request("completions", body, parsed, needs, render_prompts(prompts), 0, 0, len(prompts), tokens)
 
 
 def _decode(decoder: msgspec.json.Decoder[_Parsed], body: bytes) -> _Parsed:
@@ -106,6 +118,7 @@ def _decode(decoder: msgspec.json.Decoder[_Parsed], body: bytes) -> _Parsed:
 
 def _request(
     surface: str,
+    body: bytes,
     parsed: Body,
     needs: set[str],
     text: Rendered,
@@ -146,6 +159,7 @@ def _request(
         prompt_tokens=prompt_tokens,
         stops=bool(parsed.stop),
         verbose=bool(parsed.verbose),
+        members=tuple(members(body)),
     )
 
 
@@ -166,10 +180,10 @@ def _tools(raw: bytes) -> int:
         raise MalformedRequest("tools must be an array", param="tools") from None
 
 
-def _media(messages: list[Message]) -> tuple[set[str], int]:
+def _media(contents: list[list[Part | str]]) -> tuple[set[str], int]:
     needs: set[str] = set()
     images = 0
-    for content in [message.content for message in messages if isinstance(message.content, list)]:
+    for content in contents:
         for part in content:
             if isinstance(part, str) or part.type == "text":
                 continue

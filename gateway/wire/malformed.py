@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.splice import KEY, NEXT
+from gateway.wire.splice import KEY, MAX_MEMBERS, NEXT
 
 __all__ = ["malformed"]
 
@@ -57,8 +57,9 @@ def _member_at(body: bytes, offset: int) -> str | None:
     text = body.decode("latin-1")
     decoder = json.JSONDecoder(parse_int=len, parse_float=len, strict=False)
     at = len(text) - len(text.lstrip(" \t\r\n")) + 1
-    while (key := KEY.match(body, at)) is not None:
-        if key.start() > offset:
+    for _ in range(MAX_MEMBERS):
+        key = KEY.match(body, at)
+        if key is None or key.start() > offset:
             return None
         try:
             end = decoder.raw_decode(text, key.end())[1]

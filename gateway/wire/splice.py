@@ -6,21 +6,36 @@ escapes) would cost a whole prefill. Only the spans of the named members are tou
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from gateway.errors import MalformedRequest
 
-__all__ = ["Member", "members", "splice", "splice_path"]
+__all__ = ["MAX_MEMBERS", "Member", "members", "pieces", "splice", "splice_path"]
+
+MAX_MEMBERS: Final = 1000
+"""Top-level members of a body; APIs know a few dozen, and each more costs a step in Python."""
+_DENSE = 50_000
+"""Colons from which a body may hold so many members that a mapping of them would take tens of milliseconds to make."""
 
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 KEY = re.compile(rb'[ \t\n\r]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t\n\r]*+:[ \t\n\r]*+', re.DOTALL)
 NEXT = re.compile(rb"[ \t\n\r]*+([,}])[ \t\n\r]*+")
+# The values of valid JSON: a string, a number or a word, and up to the next bracket outside of strings.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_PLAIN = re.compile(rb"[^,\]} \t\n\r]++")
+_BRACKET = re.compile(rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+([\[{\]}])', re.DOTALL)
 _RAW_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _AnyObject(msgspec.Struct):
+    """Reads past every member, so decoding only checks the syntax."""
+
+
+_SYNTAX = msgspec.json.Decoder(_AnyObject)
 
 
 class Member(NamedTuple):
@@ -39,16 +54,17 @@ class _OffTrackError(Exception):
 def members(body: bytes) -> list[Member]:
     """All members of the JSON object in `body`, in order, duplicates included.
 
-    Raises MalformedRequest when `body` is not one JSON object.
+    Raises MalformedRequest when `body` is not one JSON object, or has more than MAX_MEMBERS.
     """
     try:
-        values = _RAW_OBJECT.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-        raise MalformedRequest("the body is not a JSON object") from error
-    try:
-        return _walk(body, values)
+        if body.count(b":") > _DENSE:
+            _SYNTAX.decode(body)
+            return _scan(body)
+        return _walk(body, _RAW_OBJECT.decode(body))
     except _OffTrackError:
         return _scan(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise MalformedRequest("the body is not a JSON object") from error
 
 
 def _open(body: bytes) -> int:
@@ -81,7 +97,7 @@ def _walk(body: bytes, values: Mapping[str, msgspec.Raw]) -> list[Member]:
         if not body.startswith(raw, start):
             raise _OffTrackError
         end = start + len(raw)
-        found.append(Member(name, at, start, end))
+        _add(found, Member(name, at, start, end))
         after = NEXT.match(body, end)
         if after is None:
             raise _OffTrackError
@@ -91,25 +107,39 @@ def _walk(body: bytes, values: Mapping[str, msgspec.Raw]) -> list[Member]:
 
 
 def _scan(body: bytes) -> list[Member]:
-    # Duplicate keys are rare; the standard library's scanner reports where each value ends. As Latin-1 every byte is
-    # one character, so its positions are byte offsets. Numbers are not converted: their text may be any length.
-    text = body.decode("latin-1")
-    decoder = json.JSONDecoder(parse_int=len, parse_float=len)
+    # Duplicate keys are rare: then every value's end is looked for. The body is known to be valid.
     found: list[Member] = []
     at = _open(body)
-    while True:
-        key = KEY.match(body, at)
-        if key is None:
-            raise MalformedRequest("the body is not a JSON object")
-        try:
-            end = decoder.raw_decode(text, key.end())[1]
-        except (ValueError, RecursionError) as error:
-            raise MalformedRequest("the body is not a JSON object") from error
-        found.append(Member(_key(key), at, key.end(), end))
+    while (key := KEY.match(body, at)) is not None:
+        end = _value_end(body, key.end())
+        _add(found, Member(_key(key), at, key.end(), end))
         after = NEXT.match(body, end)
         if after is None or after[1] == b"}":
-            return found
+            break
         at = after.end()
+    return found
+
+
+def _value_end(body: bytes, start: int) -> int:
+    if body.startswith(b'"', start):
+        return _end(_STRING, body, start)
+    if not body.startswith((b"{", b"["), start):
+        return _end(_PLAIN, body, start)
+    depth, at = 0, start
+    while True:
+        bracket = _BRACKET.match(body, at)
+        if bracket is None:
+            raise _OffTrackError
+        depth += 1 if bracket[1] in b"{[" else -1
+        at = bracket.end()
+        if not depth:
+            return at
+
+
+def _add(found: list[Member], member: Member) -> None:
+    if len(found) >= MAX_MEMBERS:
+        raise MalformedRequest(f"the body has more than {MAX_MEMBERS} members", code="too_many_members")
+    found.append(member)
 
 
 def _key(match: re.Match[bytes]) -> str:
@@ -119,15 +149,23 @@ def _key(match: re.Match[bytes]) -> str:
     return raw.decode()
 
 
-def splice(body: bytes, edits: Mapping[str, bytes | None]) -> bytes:
+def splice(body: bytes, edits: Mapping[str, bytes | None], found: Sequence[Member] | None = None) -> bytes:
     """Set (raw JSON value) or remove (None) top-level members of the object in `body`.
 
-    A key that is absent is added at the end. Of duplicate keys the last one counts: it is set, the others go.
-    Raises MalformedRequest when `body` is not one JSON object.
+    A key that is absent is added at the end. Of duplicate keys the last one counts: it is set, the others go. `found`:
+    the body's members where they are known. Raises MalformedRequest when `body` is not one JSON object.
     """
+    return b"".join(pieces(body, edits, found)) if edits else body
+
+
+def pieces(
+    body: bytes, edits: Mapping[str, bytes | None], found: Sequence[Member] | None = None
+) -> tuple[bytes | memoryview, ...]:
+    """`splice` without a copy: what to send one after another, the body's own parts as views of it."""
     if not edits:
-        return body
-    found = members(body)
+        return (body,)
+    if found is None:
+        found = members(body)
     last = {member.key: i for i, member in enumerate(found)}
     cuts: list[tuple[int, int, bytes]] = []  # (from, to, instead), in order
     kept_end = -1
@@ -158,15 +196,15 @@ def splice(body: bytes, edits: Mapping[str, bytes | None]) -> bytes:
     return _apply(body, cuts)
 
 
-def _apply(body: bytes, cuts: Sequence[tuple[int, int, bytes]]) -> bytes:
-    parts: list[bytes] = []
+def _apply(body: bytes, cuts: Sequence[tuple[int, int, bytes]]) -> tuple[bytes | memoryview, ...]:
+    view = memoryview(body)
+    parts: list[bytes | memoryview] = []
     at = 0
     for start, end, instead in cuts:
-        parts.append(body[at:start])
-        parts.append(instead)
+        parts += (view[at:start], instead)
         at = end
-    parts.append(body[at:])
-    return b"".join(parts)
+    parts.append(view[at:])
+    return tuple(part for part in parts if len(part))
 
 
 def splice_path(body: bytes, path: Sequence[str], value: bytes | None) -> bytes:

@@ -276,3 +276,26 @@ def test_prompts_that_are_none(prompt: Any) -> None:
 def test_completion_logprobs_may_be_zero() -> None:
     assert parse_completion(completion(logprobs=0)).needs == {"logprobs"}
     assert parse_completion(completion(logprobs=None)).needs == frozenset()
+
+
+def test_more_prompts_messages_or_members_than_any_engine_takes() -> None:
+    assert parse_completion(completion(prompt=[[1]] * 2048)).prompts == 2048
+    with pytest.raises(MalformedRequest, match="2048 prompts"):
+        parse_completion(completion(prompt=[[1]] * 2049))
+    with pytest.raises(MalformedRequest, match="2048 prompts"):
+        parse_completion(completion(prompt=["a"] * 2049))
+    assert parse_completion(completion(prompt=[1] * 5000)).prompt_tokens == 5000
+    with pytest.raises(MalformedRequest, match="messages and parts"):
+        parse_chat(chat(messages=[USER] * 100_001))
+    with pytest.raises(MalformedRequest, match="messages and parts"):
+        parse_chat(chat(messages=[{"role": "user", "content": [{"type": "text", "text": "a"}] * 100_000}]))
+    with pytest.raises(MalformedRequest, match="1000 members"):
+        parse_chat(chat(**{f"k{i}": i for i in range(1000)}))
+
+
+def test_where_the_members_lie_is_part_of_it() -> None:
+    body = chat(stream=True)
+    found = {m.key: body[m.value_start : m.value_end] for m in parse_chat(body).members}
+    assert found["model"] == b'"m"'
+    assert found["stream"] == b"true"
+    assert json.loads(found["messages"]) == [USER]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import MalformedRequest
-from gateway.wire.splice import members, splice, splice_path
+from gateway.wire.splice import MAX_MEMBERS, members, pieces, splice, splice_path
 from tests.wire.json_text import Text, objects, values
 
 KEYS = ("model", "stream", 'a"b', "é", "messages", "", "absent", "other")
@@ -129,3 +129,50 @@ def test_something_else_on_the_way_is_refused_by_name() -> None:
 def test_what_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(MalformedRequest):
         splice(body, {"model": b'"x"'})
+
+
+@few
+@given(objects(), edits)
+def test_pieces_are_the_spliced_body_and_known_members_change_nothing(
+    text: Text, edits: dict[str, bytes | None]
+) -> None:
+    found = members(text.body)
+    assert b"".join(pieces(text.body, edits, found)) == splice(text.body, edits)
+    assert found == members(text.body)
+
+
+@few
+@given(objects(), st.integers(0, 1))
+def test_members_of_a_dense_body_are_the_same(text: Text, last: int) -> None:
+    filler = b'"dense":[' + b'{"a":{"b":"}\\"]"}},' * 30_000 + b"1]"
+    inner = text.body.strip()
+    if inner.strip(b"{} \n\r\t") == b"":
+        return
+    body = inner[:-1] + b"," + filler + b"}" if last else b"{" + filler + b"," + inner[1:]
+    expected = [(key, raw) for key, (_, _, _, raw, _) in zip(text.keys, text.members, strict=True)]
+    found = [(m.key, body[m.value_start : m.value_end]) for m in members(body)]
+    dense = ("dense", filler[8:])
+    assert found == ([*expected, dense] if last else [dense, *expected])
+
+
+@pytest.mark.parametrize("key", ["k%d", "same", "model"])
+@pytest.mark.parametrize("count", [MAX_MEMBERS + 1, 60_000])
+def test_a_body_of_very_many_members_is_refused(key: str, count: int) -> None:
+    body = "{" + ",".join(f'"{key % i if "%" in key else key}":{i}' for i in range(count)) + "}"
+    with pytest.raises(MalformedRequest, match="more than 1000 members"):
+        members(body.encode())
+
+
+def test_as_many_members_as_are_allowed() -> None:
+    body = "{" + ",".join(f'"k{i}":{i}' for i in range(MAX_MEMBERS)) + "}"
+    assert len(members(body.encode())) == MAX_MEMBERS
+
+
+def test_dense_bodies_that_are_no_object_are_refused() -> None:
+    for body in (
+        b"[" + b'{"a":1},' * 60_000 + b"1]",
+        b'{"a":' * 60_000 + b"1" + b"}" * 60_000,
+        b'{"a":1' + b":" * 60_000,
+    ):
+        with pytest.raises(MalformedRequest):
+            members(body)
