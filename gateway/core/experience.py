@@ -97,6 +97,12 @@ class Experience:
         self.prefixes.confirm(_holder(lease.backend, lease.offer.model), lease.chain)
         self._paces.setdefault(lease.backend, Pace()).first_token(lease, totals, now)
 
+    def progressed(self, lease: Lease, tokens: int, now: float) -> None:
+        """So many tokens of its answer are there."""
+        pace = self._paces.get(lease.backend)
+        if pace is not None:
+            pace.progressed(lease, tokens, now)
+
     def orphans(self, lease: Lease) -> int:
         """Tokens of a lease that ends which stay reserved, for those who share its prefix; ask once, as it is settled.
 

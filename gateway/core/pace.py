@@ -1,8 +1,9 @@
 """How fast a backend goes compared with its prior, seen through the traffic that it has.
 
-A request's own times say little under load: others share the steps, and their prompts cut in. So what the backend did
-between a request's first token and its end is kept as two sums: the steps that its prior allows for the batches that
-ran (the integral of dt/step), and the seconds of prefill. The request shared all of it.
+A request's own times say little under load: others share the steps, and prompts are read in turn. So what the backend
+did is kept as sums. Prefill: while prompts wait to be read, the time from one first token to the next was spent on the
+prompt that got it. Decode: the steps that the prior allows for the batches that ran (the integral of dt/step), and the
+seconds of prefill in between; every request in the batch shared all of it.
 """
 
 from __future__ import annotations
@@ -21,22 +22,34 @@ PREFILL_SAMPLE = 256
 """Uncached tokens below which the time to the first token says more about overheads than about prefill."""
 DECODE_SAMPLE = 16
 """Answer tokens below which the time per token says more about its ends than about decoding."""
+DECODE_SECONDS = 10.0
+"""A request that runs for longer teaches on the way: a slow backend's answers may take minutes."""
 _CHUNK = 2048
 """Tokens of a prompt in one step (the usual chunked-prefill budget): so many steps of decoding cut into a prefill."""
+_ONE_PIECE = 1e-4
+"""Seconds a token that no engine makes: an answer that came so fast came in one piece, its first token unseen."""
 _OWN_SHARE = 0.5
-"""Least part of a request's time that must be the phase in question; with less the rest's error counts as much."""
+"""Least part of a time that must be the phase in question; with less the rest's error counts as much."""
 
 
 @dataclass(slots=True)
-class _Run:
-    """A request on the backend. `undisturbed`: no other prompt was there while its own was read."""
+class _Mark:
+    """The sums as they were at a token of a running answer."""
 
-    undisturbed: bool
+    at: float
+    tokens: int
+    steps: float
+    prefilled: float
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Prompts whose first tokens came at one moment: seconds since the one before, and what the prior says of them."""
+
+    seconds: float
     step: float
-    """Seconds of a step, by the prior, when it was sent."""
-    began: float | None = None
-    steps: float = 0.0
-    prefilled: float = 0.0
+    predicted: float = 0.0
+    tokens: int = 0
 
 
 class Pace:
@@ -45,7 +58,13 @@ class Pace:
     def __init__(self) -> None:
         self._prefill = LearnedFactor()
         self._decode = LearnedFactor()
-        self._runs: dict[str, _Run] = {}
+        self._unread: set[str] = set()
+        self._read_until = 0.0
+        """Prefill before this moment is accounted for."""
+        self._reading: _Reading | None = None
+        self._spoiled = False
+        """A prompt was given up while it was read, so the time to the next first token is not that one's own."""
+        self._marks: dict[str, _Mark] = {}
         self._at = 0.0
         self._step = 0.0
         """Seconds of a step of the batch that decodes now, by the prior; 0 when there is none."""
@@ -58,54 +77,79 @@ class Pace:
 
     def sent(self, lease: Lease) -> None:
         """A prompt was sent: from now on it is in prefill, after those that are there already."""
-        reading = [run for run in self._runs.values() if run.began is None]
-        for run in reading:
-            run.undisturbed = False
-        self._runs[lease.id] = _Run(not reading, self._step)
+        if not self._unread:
+            self._close(lease.granted_at)
+            self._read_until, self._spoiled = lease.granted_at, False
+        self._unread.add(lease.id)
 
     def first_token(self, lease: Lease, totals: Totals, now: float) -> None:
         """A prompt has been read; `totals` count it among the decoding ones."""
+        self._unread.discard(lease.id)
+        self._close(now)
+        if self._reading is None:
+            self._reading = None if self._spoiled else _Reading(now - self._read_until, self._step)
+            self._read_until, self._spoiled = now, False
+        footprint = lease.decision.footprint
+        if self._reading is not None and footprint is not None:
+            self._reading.predicted += lease.offer.speed.prefill_seconds(footprint.uncached, footprint.cached)
+            self._reading.tokens += footprint.uncached
         self._batch(lease.offer, totals, now)
         self._prefilled += lease.decision.predicted_prefill
-        run = self._runs.get(lease.id)
-        if run is not None:
-            run.began, run.steps, run.prefilled = now, self._steps, self._prefilled
+        self._marks[lease.id] = _Mark(now, 1, self._steps, self._prefilled)
+
+    def progressed(self, lease: Lease, tokens: int, now: float) -> None:
+        """So many tokens of an answer are there."""
+        mark = self._marks.get(lease.id)
+        if mark is not None and now - mark.at >= DECODE_SECONDS:
+            self._advance(now)
+            self._learn_decode(lease, mark, tokens, now)
+            self._marks[lease.id] = _Mark(now, tokens, self._steps, self._prefilled)
 
     def ended(self, lease: Lease, ended: Ended, totals: Totals, now: float) -> None:
         """A request is over, one way or another; `totals` don't count it any more."""
+        mark = self._marks.pop(lease.id, None)
+        if mark is None or now - mark.at < _ONE_PIECE * ((ended.output_tokens or 1) - 1):
+            self._unread.discard(lease.id)
+            mark, self._reading, self._spoiled = None, None, True
+        self._close(now)
         self._batch(lease.offer, totals, now)
-        run = self._runs.pop(lease.id, None)
-        if run is not None and ended.failure is None:
-            self._learn_prefill(lease, ended, run, now)
-            self._learn_decode(lease, ended, run, now)
+        if ended.failure is not None:
+            return
+        if mark is not None:
+            self._learn_decode(lease, mark, ended.output_tokens or 0, now)
+        if ended.prefill_seconds is not None and ended.prompt_tokens:
+            cached = ended.cached_tokens or 0
+            uncached = ended.prompt_tokens - cached
+            if uncached >= PREFILL_SAMPLE:
+                predicted = lease.offer.speed.prefill_seconds(uncached, cached)
+                self._prefill.learn(ended.prefill_seconds, predicted, now)
+
+    def _close(self, now: float) -> None:
+        """Learn from the last first tokens, once it is certain that no more came at their moment."""
+        reading = self._reading
+        if reading is None or now <= self._read_until:
+            return
+        self._reading = None
+        # It waits for half of the step under way, then shares its own steps with those who decode.
+        others = (math.ceil(reading.tokens / _CHUNK) + 0.5) * reading.step * self._decode.factor(now)
+        own = reading.seconds - others
+        if reading.tokens >= PREFILL_SAMPLE and own >= _OWN_SHARE * reading.seconds:
+            self._prefill.learn(own, reading.predicted, now)
 
     def _batch(self, offer: Offer, totals: Totals, now: float) -> None:
+        self._advance(now)
+        self._step = offer.speed.step_seconds(totals.decoding, totals.resident)
+
+    def _advance(self, now: float) -> None:
         if self._step:
             self._steps += max(0.0, now - self._at) / self._step
         self._at = now
-        self._step = offer.speed.step_seconds(totals.decoding, totals.resident)
 
-    def _learn_prefill(self, lease: Lease, ended: Ended, run: _Run, now: float) -> None:
-        footprint = lease.decision.footprint
-        if not ended.prompt_tokens or footprint is None:
+    def _learn_decode(self, lease: Lease, since: _Mark, tokens: int, now: float) -> None:
+        made = tokens - since.tokens
+        if made < DECODE_SAMPLE or lease.request.n > 1:
             return
-        cached = ended.cached_tokens if ended.cached_tokens is not None else footprint.cached
-        uncached = ended.prompt_tokens - cached
-        observed = ended.prefill_seconds
-        if observed is None and run.undisturbed and ended.ttft is not None:
-            # It waits for half of the step under way, then shares its own steps with those who decode.
-            others = (math.ceil(uncached / _CHUNK) + 0.5) * run.step * self._decode.factor(now)
-            observed = ended.ttft - others
-            if observed < _OWN_SHARE * ended.ttft:
-                return
-        if observed is not None and uncached >= PREFILL_SAMPLE:
-            self._prefill.learn(observed, lease.offer.speed.prefill_seconds(uncached, cached), now)
-
-    def _learn_decode(self, lease: Lease, ended: Ended, run: _Run, now: float) -> None:
-        tokens = ended.output_tokens or 0
-        if run.began is None or tokens < DECODE_SAMPLE or lease.request.n > 1:
-            return
-        seconds, steps = now - run.began, self._steps - run.steps
-        decoding = seconds - (self._prefilled - run.prefilled)
+        seconds, steps = now - since.at, self._steps - since.steps
+        decoding = seconds - (self._prefilled - since.prefilled)
         if steps > 0.0 and decoding > _OWN_SHARE * seconds:
-            self._decode.learn(decoding / (tokens - 1), seconds / steps, now)
+            self._decode.learn(decoding / made, seconds / steps, now)

@@ -16,7 +16,7 @@ from gateway.core.estimators.prompt_tokens import TextCounts
 from gateway.core.experience import Experience
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
-from gateway.core.ledger import Ledger, Refused
+from gateway.core.ledger import Ledger, Refused, Totals
 from gateway.core.plan import Plan
 from gateway.core.pump import pump
 from gateway.core.reasons import Reason
@@ -69,6 +69,10 @@ class Desk:
         """The fleet now."""
         return self.fleet.snapshot(self.now, self.ledger, self.experience.factors)
 
+    def totals(self, backend: str) -> Totals:
+        """What leases hold there now."""
+        return self.ledger.totals(backend, self.now)
+
     def enter(self, pending: Pending) -> None:
         """A request comes, or comes back from a failed attempt."""
         self._pending[pending.request.id] = pending
@@ -80,29 +84,26 @@ class Desk:
         self._fresh = [each for each in self._fresh if each is not pending]
         self.waiting.remove(request_id, dispatched=dispatched)
 
-    # --- leases
-
     def first_token(self, lease: Lease) -> None:
-        """The engine began to answer."""
+        """Its engine began to answer."""
         if self.ledger.first_token(lease.id, self.now):
-            self.experience.first_token(lease, self.ledger.totals(lease.backend, self.now), self.now)
+            self.experience.first_token(lease, self.totals(lease.backend), self.now)
             self.fleet.roster.progressed(lease.backend, self.now)
 
     def progress(self, lease: Lease, tokens: int) -> None:
         """So many tokens were generated since the request began; its reservation grows ahead of them."""
         new, lease.generated = tokens - lease.generated, tokens
         self.fleet.roster.progressed(lease.backend, self.now)
-        if self.ledger.grow(lease.id, new):
-            view = self.snapshot().view(lease.backend)
-            if view is not None:
-                self.ledger.extend(lease.id, EXTENSION, limits_of(view, self.plan, lease.request, self.now))
+        self.experience.progressed(lease, tokens, self.now)
+        if self.ledger.grow(lease.id, new) and (view := self.snapshot().view(lease.backend)) is not None:
+            self.ledger.extend(lease.id, EXTENSION, limits_of(view, self.plan, lease.request, self.now))
 
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts, *, linger: float = 0.0) -> None:
         """End a lease, and learn from it. `linger` seconds its place stays booked after an abort."""
         until = self.now + linger if linger > 0 else None
-        self.fleet.roster.held(lease.backend, self.ledger.totals(lease.backend, self.now))
+        self.fleet.roster.held(lease.backend, self.totals(lease.backend))
         self.ledger.settle(lease.id, self.now, until, self.experience.orphans(lease))
-        self.experience.learn(lease, ended, counts, self.ledger.totals(lease.backend, self.now), self.now)
+        self.experience.learn(lease, ended, counts, self.totals(lease.backend), self.now)
         if ended.completed:
             self.fleet.roster.succeeded(lease.backend, self.now)
         elif ended.failure is not None:
@@ -111,15 +112,14 @@ class Desk:
 
     def retry(self, lease: Lease, kind: FailureKind) -> Request | None:
         """The request for its next attempt, None when there must be none. Only for failures before the first token."""
-        prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
+        prompt = lease.decision.footprint.prompt if lease.decision.footprint else 0
+        request, policy, dead = lease.request, self.plan.retry, kind is FailureKind.BROKEN
         ruling = may_retry(
-            kind, lease.request, prompt_tokens=prompt, policy=self.plan.retry, budget=self._budget, now=self.now
+            kind, request, prompt_tokens=prompt, policy=policy, budget=self._budget, now=self.now, backend_dead=dead
         )
         if not isinstance(ruling, Retry):
             return None
-        return lease.request.after_failure_on(lease.backend) if ruling.exclude else lease.request
-
-    # --- the queue
+        return request.after_failure_on(lease.backend) if ruling.exclude else request
 
     def turn(self) -> None:
         """Until nothing new comes: a place may turn out to be no place, and then the request comes back at once."""
@@ -164,8 +164,8 @@ class Desk:
         pending, request_id = self._pending[decision.request], decision.request
         request, footprint = pending.request, decision.footprint
         view = snapshot.view(decision.backend or "")
-        offer = view.offer(decision.model or "") if view is not None else None
-        if view is None or offer is None or footprint is None:
+        offer = view.offer(decision.model or "") if view else None
+        if not (view and offer and footprint):
             return False
         lease_id = f"{request_id}.{request.attempt}"
         limits = limits_of(view, self.plan, request, self.now)

@@ -39,6 +39,7 @@ class Flight:
     first_token_at: float | None = None
     moved_at: float | None = None
     """When its last token came."""
+    tokens: int = 0
 
     def silent(self, now: float, timeouts: Timeouts) -> FailureKind | None:
         """What the relay's timers would say: no first token, or no further one, for too long."""
@@ -67,8 +68,8 @@ class Flight:
 
     def failed(self, kind: FailureKind) -> Ended:
         """What an attempt tells that did not work out."""
-        return Ended(failure=kind, shown=self.first_token_at is not None, output_tokens=self.lease.generated or None)
+        return Ended(failure=kind, shown=self.first_token_at is not None, output_tokens=self.tokens or None)
 
     def left(self) -> Ended:
         """What is known of an answer whose client left."""
-        return Ended(shown=self.first_token_at is not None, output_tokens=self.lease.generated or None)
+        return Ended(shown=self.first_token_at is not None, output_tokens=self.tokens or None)

@@ -44,6 +44,8 @@ TICK = 0.1
 """Seconds between looks at the queue while somebody waits, as in the dispatcher."""
 WATCH = 1.0
 """The same while nobody waits and something runs: silence of an engine is noticed by time alone."""
+EVERY = 64
+"""Tokens of a stream between two words about its progress, as in the relay."""
 
 
 class GatewayPolicy:
@@ -160,10 +162,13 @@ class GatewayPolicy:
             for sequence in engine.scheduler:
                 flight = self._flights.get(sequence.request.id)
                 if flight is not None and flight.first_token_at is not None:
-                    new = sequence.generated - flight.lease.generated
-                    if new > 0:
-                        flight.moved_at = self._now
-                        self.desk.progress(flight.lease, sequence.generated)
+                    self._streamed(flight, sequence.generated)
+
+    def _streamed(self, flight: Flight, tokens: int) -> None:
+        if tokens > flight.tokens:
+            flight.tokens, flight.moved_at = tokens, self._now
+            if tokens >= flight.lease.generated + EVERY:
+                self.desk.progress(flight.lease, tokens)
 
     def _end_the_silent(self) -> None:
         for flight in list(self._flights.values()):

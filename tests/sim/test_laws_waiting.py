@@ -61,9 +61,7 @@ def test_classes_share_an_overloaded_engine_by_weight_and_none_is_left_out() -> 
         lambda arrival: Caller(MODEL, klass=arrival.session, client=arrival.session),
     )
     classes = ("interactive", "default", "batch")
-    arrivals = [
-        Arrival(0.0, single(f"{klass}{at}", 1000, 100), session=klass) for at in range(90) for klass in classes
-    ]
+    arrivals = [Arrival(0.0, single(f"{klass}{at}", 1000, 100), session=klass) for at in range(90) for klass in classes]
     simulate(arrivals, engines_of(ONE), policy, horizon_s=0.1)
     first = Counter(lease.request.klass for lease in policy.granted[:91])
     # 8 : 4 : 1 of 91, and one dispatch in twenty to whoever waited longest.
