@@ -28,7 +28,7 @@ from gateway.core.quota import RunningByClient
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
-from gateway.core.scheduling import retry_after
+from gateway.core.scheduling import next_try, retry_after
 from gateway.core.snapshot import Snapshot
 from gateway.core.waiting import Waiting
 from gateway.errors import GatewayError, StoreError, Unavailable
@@ -131,6 +131,7 @@ class Dispatcher:
         """So many tokens were generated since the request began; its reservation grows ahead of them."""
         new, lease.generated = tokens - lease.generated, tokens
         self.roster.progressed(lease.backend, self._now())
+        self.experience.progressed(lease, tokens, self._now())
         if self.store.grow(lease.id, new):
             view = self.snapshot().view(lease.backend)
             if view is not None:
@@ -153,7 +154,7 @@ class Dispatcher:
         if ended.completed:
             self.roster.succeeded(lease.backend, now)
         elif ended.failure is not None:
-            self.roster.failed(lease.backend, ended.failure, now, ended.rest)
+            self.roster.failed(lease.backend, ended.failure, now, ended.rest, lease.decision.alternatives)
             if ended.failure not in BLAMELESS:
                 self.look_at(lease.backend)
         self._let_go()
@@ -177,13 +178,20 @@ class Dispatcher:
             estimates = {model: estimate.at_least(counted) for model, estimate in request.estimates.items()}
             request = replace(request, estimates=estimates)
         prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
+        broken = kind is FailureKind.BROKEN
+        died = broken and self.roster.died(lease.backend, lease.granted_at, now)
         ruling = may_retry(kind, request, prompt_tokens=prompt, policy=self.plan.retry, budget=self._budget, now=now,
-                           backend_dead=kind is FailureKind.BROKEN)  # fmt: skip
+                           backend_dead=broken, excused=died)  # fmt: skip
         if not isinstance(ruling, Retry):
             return None
         if kind is FailureKind.BUSY and self.roster.rests(lease.backend, now):
             return replace(request, attempt=request.attempt + 1)  # it said when it may be asked again
         return request.after_failure_on(lease.backend) if ruling.exclude else request
+
+    def try_again_in(self, lease: Lease) -> int:
+        """Seconds after which a request that failed under this lease may be sent again by its client."""
+        names, snapshot = lease.decision.alternatives | {lease.backend}, self.snapshot()
+        return next_try((view for view in snapshot.views if view.name in names), snapshot.now, self._roll())
 
     # --- events of the fleet
 
@@ -334,6 +342,8 @@ class Dispatcher:
         if isinstance(reply, Refused):
             return True
         self.roster.held(view.name, reply.totals)
+        if not decision.alternatives:
+            self.roster.sole(view.name, snapshot.now)
         lease = Lease(lease_id, request, arrival.chain, decision, view.name, offer, view.block, self._now())
         self.experience.sent(lease, view)
         self._running.enter(request.client)

@@ -36,6 +36,8 @@ from gateway.wire.inbound import AccessNote, Inbound
 
 __all__ = ["Chronicle", "Pipeline"]
 
+_NOT_BEGUN = frozenset((FailureKind.CONNECT, FailureKind.BUSY))
+_FULL = frozenset((Reason.QUEUE_FULL, Reason.QUEUE_TIMEOUT, Reason.DEADLINE, Reason.OVER_QUOTA))
 ABORT_DECODING = 0.2
 """Seconds until a decoding request's place is free after its connection closed (llama.cpp 0.05 to 0.07, vLLM 0.04)."""
 
@@ -117,7 +119,8 @@ class Pipeline:
             if following is not None:
                 self._chronicle.retried(lease)
         if failure is not None:
-            raise self._told(request, engine_refusal(*failure), inbound, tried=True) from failure[1]
+            error = engine_refusal(*failure, again=self._dispatcher.try_again_in(lease))
+            raise self._told(request, error, inbound, tried=True) from failure[1]
 
     def _told(self, request: Request, error: GatewayError, inbound: Inbound, *, tried: bool) -> GatewayError:
         error.decision_id = request.id
@@ -185,16 +188,14 @@ class Pipeline:
 def _most_telling(refused: GatewayError, failure: tuple[Failure, UpstreamError] | None) -> GatewayError:
     """What the client is told when no further attempt finds a backend.
 
-    An engine's words on the request say more than any refusal of ours, and what went wrong says more than that nobody
-    else is there to try. Of a backend that was not even reached, that nobody is there is all there is to say.
+    What an engine made of the request says more than any refusal of ours, and is the same whether or not another one
+    was there to try. Only of one that did not begin with it is less to say than that the others are full.
     """
-    if failure is None:
+    if failure is None or refused.reason is Reason.SHUTTING_DOWN:
         return refused
-    kind = failure[0].kind
-    nobody = refused.reason in (Reason.RETRIES_SPENT, Reason.NO_BACKEND)
-    if kind in (FailureKind.CLIENT, FailureKind.CONTEXT) or (nobody and kind is not FailureKind.CONNECT):
-        return engine_refusal(*failure)
-    return refused
+    if failure[0].kind in _NOT_BEGUN and refused.reason in _FULL:
+        return refused
+    return engine_refusal(*failure, again=refused.retry_after)
 
 
 def _errand(lease: Lease, measured: Measured, inbound: Inbound) -> Errand:

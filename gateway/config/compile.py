@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gateway.config import catalog
 from gateway.config.backends import BackendSpec
-from gateway.config.policy import Policy, RouteSpec
+from gateway.config.policy import BreakerSpec, Policy, RouteSpec
 from gateway.core.backend import Backend, Device
 from gateway.core.boundary import Label
 from gateway.core.plan import Breaker, ClassPolicy, Plan, QueueLimits, RetryPolicy, Route, RoutingCosts
@@ -20,6 +20,9 @@ UNKNOWN_DEVICE = Device("unknown", memory=0, bandwidth=800e9, flops=100e12, know
 _SHARING = {"vllm": True, "llama.cpp": False, "openai": False}
 """Whether requests that run at once share the KV blocks of a common prefix; llama.cpp's slots each hold their own."""
 
+_GROWTH = 8.0
+_LONGEST_REST = 120.0
+"""A breaker's rest grows to so many times its first, and to no more than so many seconds."""
 UNIFIED_HEADROOM = 0.80
 HEADROOM = 0.92
 """Share of the pool that admission fills at first; less where an exhausted memory stops the whole machine."""
@@ -76,13 +79,15 @@ def compile_policy(policy: Policy, version: int = 0) -> Plan:
             move_floor=policy.routing.move_penalty.floor,
         ),
         retry=RetryPolicy(attempts=policy.retry.attempts, budget=policy.retry.budget),
-        breaker=Breaker(
-            policy.health.breaker.failures, policy.health.breaker.open, trials=policy.health.breaker.trials
-        ),
+        breaker=_breaker(policy.health.breaker),
         reserve=policy.admission.reserve,
         default_label=Label.INTERNAL,
         version=version,
     )
+
+
+def _breaker(spec: BreakerSpec) -> Breaker:
+    return Breaker(spec.failures, spec.open, min(_GROWTH * spec.open, _LONGEST_REST), spec.trials)
 
 
 def _route(spec: RouteSpec) -> Route:

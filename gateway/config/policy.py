@@ -138,7 +138,8 @@ class BreakerSpec(Spec):
     failures: Annotated[Whole, Field(gt=0)] = 3
     """Failures in a row that open the breaker."""
     open: Annotated[Duration, Field(gt=0)] = 15.0
-    """How long it rests after the first time; doubling each time after."""
+    """How long it rests after the first time. Doubles each time after, up to 8 times this and at most 2 minutes; not at
+    all where requests may use no other backend."""
     trials: Annotated[Whole, Field(gt=0)] = 1
     """Requests let through at once to see whether it works again."""
 

@@ -12,6 +12,19 @@ from gateway.core.reasons import Reason
 __all__ = ["Candidate", "Decision", "Trace", "Verdict"]
 
 
+_NEVER = frozenset(
+    (
+        Reason.NOT_SERVED,
+        Reason.OUTSIDE_BOUNDARY,
+        Reason.MISSING_ABILITY,
+        Reason.WINDOW_TOO_SMALL,
+        Reason.POOL_TOO_SMALL,
+        Reason.DRAINING,
+    )
+)
+"""Reasons that no waiting removes."""
+
+
 class Verdict(StrEnum):
     """What happens to the request now."""
 
@@ -74,3 +87,10 @@ class Decision:
     limit: int | None = None
     """Tokens: the largest prompt and output that could have been served, on CONTEXT_TOO_LONG."""
     trace: Trace = field(default_factory=Trace)
+
+    @property
+    def alternatives(self) -> frozenset[str]:
+        """Names of the other backends that may serve this request, working or not."""
+        return frozenset(
+            [c.backend for c in self.trace.candidates if c.backend != self.backend and c.reason not in _NEVER]
+        )

@@ -84,12 +84,13 @@ class RetryPolicy:
 class Breaker:
     """When repeated failures take a backend out, and how it comes back.
 
-    `open` in seconds, doubling up to `cap`; `trials` answers in a row bring it back.
+    `open` in seconds, doubling up to `cap`; `trials` answers in a row bring it back. No default rest is longer than
+    two minutes: an engine that is well again should be noticed before its users give up.
     """
 
     failures: int = 3
     open: float = 15.0
-    cap: float = 900.0
+    cap: float = 120.0
     trials: int = 1
 
 

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from gateway.core.decision import Decision, Trace, Verdict
 from gateway.core.reasons import Reason
-from gateway.core.scheduling import RETRY_DEFAULT, retry_after
+from gateway.core.scheduling import next_try
 from gateway.core.weighing import Ask, Weighing
 
 __all__ = ["no_backend_left"]
+
+
+_LATER = (Reason.BREAKER_OPEN, Reason.ALREADY_TRIED)
 
 
 def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: float) -> Decision:
@@ -28,7 +31,7 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
     trial = min((w.view.retry_at for w in seen if _rests(w) and w.view.retry_at is not None), default=None)
     if Reason.LOADING in reasons or (trial is not None and trial <= request.deadline):
         return decision(Verdict.WAIT, Reason.QUEUED)
-    again = retry_after(RETRY_DEFAULT if trial is None else max(trial - now, 0.0), 1.0, roll)
+    again = next_try((w.view for w in seen if w.reason in _LATER), now, roll)
     if Reason.ALREADY_TRIED in reasons:
         return decision(Verdict.REJECT, Reason.RETRIES_SPENT, again)
     if not reasons.isdisjoint((Reason.DOWN, Reason.DRAINING, Reason.BREAKER_OPEN)):

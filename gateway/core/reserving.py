@@ -83,7 +83,7 @@ def footprint_within(
 
     # The engine itself holds no sequence that is longer than its window, however unsure the estimate.
     whole_window = offer.window
-    held = high if high < whole_window else whole_window
+    held = min(whole_window, high)
     common = held - held % block if shares and n > 1 else 0
     # With several choices these share the prompt's whole blocks; each has its own from the last, partial one on.
     longest = whole_window - common

@@ -78,10 +78,12 @@ def may_retry(
     now: float,
     first_byte_sent: bool = False,
     backend_dead: bool = False,
+    excused: bool = False,
 ) -> Retry | No:
     """Rule on another attempt after one failed with `kind`; a yes for work that was done is paid from `budget`.
 
     `prompt_tokens` bounds what is read a second time, unless `backend_dead` says that the first reading is lost anyway.
+    `excused` attempts cost no budget: those that ran when their backend died, all of them at once.
     """
     if first_byte_sent:
         return No("the client has part of the answer")
@@ -103,4 +105,4 @@ def may_retry(
             return No("it failed in the engine twice")
         if prompt_tokens > policy.size_limit and not backend_dead:
             return No("the prompt is too long to be read twice")
-    return Retry() if budget.take(now) else No("the retry budget is spent")
+    return Retry() if excused or budget.take(now) else No("the retry budget is spent")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from gateway.core.reasons import Reason
-from gateway.core.snapshot import BackendView
+from gateway.core.snapshot import BackendView, Health
 
-__all__ = ["RETRY_AFTER_MAX", "RETRY_DEFAULT", "DrainRate", "retry_after", "too_late", "wait_for_room"]
+__all__ = ["RETRY_AFTER_MAX", "RETRY_DEFAULT", "DrainRate", "next_try", "retry_after", "too_late", "wait_for_room"]
 
 RETRY_AFTER_MAX = 59
 """Seconds; SDKs ignore a Retry-After of a minute and more."""
@@ -57,6 +58,17 @@ def retry_after(work_ahead: float, drain_rate: float, roll: float) -> int:
     if seconds > RETRY_AFTER_MAX:
         seconds = RETRY_AFTER_MAX / spread  # the longest waits are spread too, below the limit
     return max(1, math.ceil(seconds))
+
+
+def next_try(views: Iterable[BackendView], now: float, roll: float) -> int:
+    """Whole seconds, 1 to 59, until one of these backends may be tried again: its next trial, if all of them rest."""
+    trials = []
+    for view in views:
+        if view.retry_at is not None and view.retry_at > now:
+            trials.append(view.retry_at - now)
+        elif view.health is Health.UP or view.health is Health.TRIAL:
+            trials.append(RETRY_DEFAULT)
+    return retry_after(min(trials, default=RETRY_DEFAULT), 1.0, roll)
 
 
 class DrainRate:

@@ -67,11 +67,12 @@ class Waiting:
     def offer(self, request: Request) -> bool:
         """Take a request in; False, and nothing happens, when the queue of its model is full.
 
+        Later attempts are always taken: they were let in before, and no more of them come than there were places.
         Raises ValueError when a request of this id waits already.
         """
         if request.id in self._of:
             raise ValueError(f"request {request.id} already waits")
-        if self._lengths.get(request.model, 0) >= self.limits.length:
+        if not request.attempt and self._lengths.get(request.model, 0) >= self.limits.length:
             return False
         key = (request.klass, request.client, request.model, request.attempt > 0)
         flow = self._flows.get(key)

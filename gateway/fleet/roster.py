@@ -5,7 +5,7 @@ A member for each backend, read as a snapshot, written by probes and by what req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from gateway.config.capacity import Capacity, capacity
@@ -29,6 +29,10 @@ SAMPLE_LIFE = 15.0
 """Seconds after which a sample says nothing any more: silent metrics neither attract nor repel traffic."""
 UNKNOWN_ABILITIES = frozenset(("tools", "vision", "audio", "json_schema", "logprobs"))
 """An engine that has not been asked yet is not refused work for what it may well be able to do."""
+LONGEST_REST = 120.0
+"""Seconds; an engine that asks for a longer rest is asked again by then."""
+SOLE_LIFE = 600.0
+"""Seconds after which it is forgotten that some requests may use that backend only."""
 PROGRESS_LIFE = 10.0
 """Seconds since its last token during which an engine that doesn't answer a probe counts as busy, not as down."""
 
@@ -55,6 +59,10 @@ class Member:
     peak_running: int = 0
     """The most of our own requests that ran there since the last sample."""
     peak_reserved: int = 0
+    sole_at: float | None = None
+    """When a request was sent there that no other backend may serve."""
+    died_at: float | None = None
+    """When a connection broke of which it is not known that it had worked since the last time."""
     progressed_at: float | None = None
 
     @property
@@ -193,30 +201,72 @@ class Roster:
         if member is not None:
             member.breaker.succeeded(now)
 
-    def failed(self, name: str, kind: FailureKind, now: float, rest: float | None = None) -> None:
-        """An attempt there failed; a busy engine may have asked for `rest` seconds without new requests."""
+    def failed(
+        self,
+        name: str,
+        kind: FailureKind,
+        now: float,
+        rest: float | None = None,
+        alternatives: Collection[str] | None = None,
+    ) -> None:
+        """An attempt there failed; a busy engine may have asked for `rest` seconds without new requests.
+
+        `alternatives` are the other backends that may serve that request; None: all that serve the same models.
+        """
         member = self._members.get(name)
         if member is None:
             return
         if kind is FailureKind.LOADING:
             self.loading(name)
         if kind is FailureKind.BUSY and rest:
-            member.breaker.rest_until(now + min(rest, member.breaker.policy.cap))
-        member.breaker.failed(kind, now, last=not self._has_peer(member, now))
+            member.breaker.rest_until(now + min(rest, LONGEST_REST))
+        if alternatives is None:
+            alternatives = self._peers(member)
+        last = not any(self._works(other, now) for other in alternatives)
+        sole = member.sole_at is not None and now - member.sole_at < SOLE_LIFE
+        member.breaker.failed(kind, now, last=last, sole=sole)
+
+    def sole(self, name: str, now: float) -> None:
+        """A request goes there that no other backend may serve."""
+        self._members[name].sole_at = now
+
+    def died(self, name: str, sent_at: float, now: float) -> bool:
+        """Whether a connection that broke there just now, after `sent_at`, went down together with the whole engine.
+
+        So it is said of all that ran when the first one broke, and not of what is sent to it after that, until a token
+        has come from there again.
+        """
+        member = self._members.get(name)
+        if member is None:
+            return True
+        died = member.died_at
+        if died is None or (sent_at > died and member.progressed_at is not None and member.progressed_at > died):
+            member.died_at = died = now
+        return sent_at <= died
+
+    def reached(self, name: str, now: float, *, restarted: bool = False) -> None:
+        """It answered a probe; `restarted` after it had been down or loading."""
+        member = self._members[name]
+        if restarted:
+            member.died_at = None
+        member.breaker.reached(now, restarted=restarted)
 
     def rests(self, name: str, now: float) -> bool:
         """Whether it gets nothing new before a known moment."""
         member = self._members.get(name)
         return member is not None and member.breaker.state(now) is BreakerState.OPEN
 
-    def _has_peer(self, member: Member, now: float) -> bool:
-        """Whether another working member serves one of its models."""
-        for other in self:
-            if other is not member and set(other.models) & set(member.models):
-                health, _ = health_of(other.probed, other.breaker, other.draining, now)
-                if health in (Health.UP, Health.TRIAL):
-                    return True
-        return False
+    def _peers(self, member: Member) -> list[str]:
+        """Names of the other members that serve one of its models."""
+        models = set(member.models)
+        return [other.backend.name for other in self if other is not member and models.intersection(other.models)]
+
+    def _works(self, name: str, now: float) -> bool:
+        member = self._members.get(name)
+        if member is None:
+            return False
+        health, _ = health_of(member.probed, member.breaker, member.draining, now)
+        return health in (Health.UP, Health.TRIAL)
 
     # --- reading
 

@@ -77,14 +77,18 @@ class Watch:
     def discovered(self, name: str, facts: Facts) -> None:
         """The engine answered what it is."""
         if self._roster.get(name) is not None:
-            if self._roster.discovered(name, facts):
+            restarted = self._roster.discovered(name, facts)
+            self._roster.reached(name, clock.monotonic(), restarted=restarted)
+            if restarted:
                 self._restarted(name)
             self._changed()
 
     def sampled(self, name: str, load: Load) -> None:
         """The engine answered how it fares."""
         if self._roster.get(name) is not None:
-            self._roster.sampled(name, load, self._totals(name), clock.monotonic())
+            now = clock.monotonic()
+            self._roster.sampled(name, load, self._totals(name), now)
+            self._roster.reached(name, now)
             if load.running is not None:
                 self._observed(name, load.running)
                 if self._totals(name).lingering:

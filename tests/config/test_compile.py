@@ -47,7 +47,7 @@ def test_everything_arrives() -> None:
     assert plan.queue == QueueLimits(5, 6.0, 7.0)
     assert plan.costs == RoutingCosts(harm=0.5, move_share=0.2, move_floor=1.0)
     assert plan.retry == RetryPolicy(attempts=1, budget=0.2)
-    assert plan.breaker == Breaker(2, 3.0, trials=4)
+    assert plan.breaker == Breaker(2, 3.0, cap=24.0, trials=4)
     assert (plan.reserve, plan.version, plan.default_label) == ("worst_case", 7, Label.INTERNAL)
 
 

@@ -82,6 +82,62 @@ def test_each_failed_trial_doubles_the_rest_up_to_the_cap() -> None:
     assert rests == [15.0, 30.0, 60.0, 100.0, 100.0, 100.0]
 
 
+def test_where_requests_have_no_other_backend_the_rest_does_not_grow() -> None:
+    breaker, now, rests = broken(), 0.0, []
+    for _ in range(4):
+        assert breaker.retry_at is not None
+        rests.append(breaker.retry_at - now)
+        now = breaker.retry_at
+        breaker.failed(FailureKind.SERVER, now, sole=True)
+    assert rests == [15.0] * 4
+    breaker.failed(FailureKind.CONNECT, 75.0, sole=True)
+    assert breaker.retry_at == 175.0, "nothing can work there, whoever asks"
+
+
+def test_no_cap_is_below_the_first_rest() -> None:
+    breaker = BackendBreaker(Breaker(failures=1, open=300.0, cap=120.0))
+    breaker.failed(FailureKind.SERVER, 0.0)
+    assert breaker.retry_at == 300.0
+
+
+def unreachable_four_times() -> tuple[BackendBreaker, float]:
+    """A breaker whose rest has grown to 100 s, and when that began."""
+    breaker, now = broken(kind=FailureKind.CONNECT), 0.0
+    for _ in range(3):
+        assert breaker.retry_at is not None
+        now = breaker.retry_at
+        breaker.failed(FailureKind.CONNECT, now)
+    assert breaker.retry_at == now + 100.0
+    return breaker, now
+
+
+def test_a_probe_that_gets_through_ends_a_long_rest_for_want_of_a_connection() -> None:
+    breaker, began = unreachable_four_times()
+    breaker.reached(began + 1.0)
+    assert breaker.retry_at == began + 15.0
+    breaker.reached(began + 2.0)
+    assert breaker.retry_at == began + 15.0
+
+
+def test_nothing_else_is_ended_by_a_probe() -> None:
+    breaker = broken(kind=FailureKind.FIRST_TOKEN)
+    breaker.reached(1.0)
+    assert breaker.retry_at == 15.0
+    asked = BackendBreaker(POLICY)
+    asked.rest_until(30.0)
+    asked.reached(1.0, restarted=True)
+    assert asked.retry_at == 30.0
+
+
+def test_an_engine_that_was_started_again_goes_on_trial_at_once() -> None:
+    breaker = broken(kind=FailureKind.BROKEN)
+    breaker.reached(1.0, restarted=True)
+    assert breaker.state(1.0) is BreakerState.TRIAL
+    misconfigured = broken(kind=FailureKind.CREDENTIALS)
+    misconfigured.reached(1.0, restarted=True)
+    assert misconfigured.state(1.0) is BreakerState.OPEN
+
+
 def test_flapping_is_remembered_and_forgotten_in_ten_minutes() -> None:
     breaker = broken()
     heal(breaker, 15.0)

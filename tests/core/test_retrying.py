@@ -90,6 +90,13 @@ def test_refused_connections_cost_no_budget() -> None:
     assert budget.take(NOW)
 
 
+def test_those_that_ran_when_their_engine_died_cost_no_budget() -> None:
+    budget = RetryBudget(POLICY)
+    assert all(rule(FailureKind.BROKEN, budget=budget, excused=True) for _ in range(40))
+    assert not rule(FailureKind.BROKEN, budget=budget, excused=True, attempt=1), "it may be what breaks them"
+    assert budget.take(NOW)
+
+
 def test_traffic_refills_the_budget_up_to_its_burst() -> None:
     budget = RetryBudget(POLICY)
     for _ in range(3):

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.reasons import Reason
-from gateway.core.scheduling import DrainRate, retry_after, too_late, wait_for_room
-from tests.core.fleet import view
+from gateway.core.scheduling import DrainRate, next_try, retry_after, too_late, wait_for_room
+from gateway.core.snapshot import Health
+from tests.core.fleet import NOW, view
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,14 @@ def test_prefill_is_worked_off_second_by_second() -> None:
 
 def test_room_that_others_hold_is_guessed() -> None:
     assert wait_for_room(view(foreign=90_000), Reason.KV_FULL, limit=0, needed=1, service=1.0) == 30.0
+
+
+def test_trying_again_waits_for_the_next_trial_when_all_rest() -> None:
+    rests = [view(health=Health.OPEN, retry_at=NOW + left) for left in (40.0, 12.0)]
+    assert next_try(rests, NOW, 0.0) == 12
+    assert next_try([*rests, view()], NOW, 0.0) == 5
+    assert next_try([], NOW, 0.0) == 5
+    assert next_try([view(health=Health.OPEN, retry_at=NOW + 900.0)], NOW, 0.999) <= 59
 
 
 def test_a_chance_below_two_percent_is_too_late() -> None:

@@ -103,6 +103,13 @@ def test_the_order_shown_is_the_order_served() -> None:
     assert serve(queue, 30) == shown
 
 
+def test_a_later_attempt_finds_a_place_in_a_full_queue() -> None:
+    queue = waiting(length=1)
+    assert queue.offer(request("r1"))
+    assert not queue.offer(request("r2"))
+    assert queue.offer(request("r3", attempt=1))
+
+
 def test_one_client_does_not_starve_another() -> None:
     queue = waiting()
     for i in range(50):

@@ -76,6 +76,74 @@ async def test_a_silent_engine_is_left_before_another_is_asked_and_only_for_shor
     assert len(left) == expected
 
 
+@pytest.mark.parametrize("backends", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("script", "status", "code"),
+    [
+        (BROKEN, 502, "upstream_status"),
+        (raw(then="reset"), 502, "upstream_stream_broken"),
+        (raw(b"\x00garbage\r\n\r\n", then="close"), 502, "upstream_stream_broken"),
+    ],
+)
+async def test_one_kind_of_failure_has_one_answer_whoever_is_left_to_try(
+    start: Start, backends: int, script: Script, status: int, code: str
+) -> None:
+    engines = {f"b{n}": vllm(script) for n in range(backends)}
+    gateway = await start(engines, rest="health: {breaker: {failures: 3, open: 300ms}}")
+    for number in range(14):
+        reply = await gateway.chat(f"{number}")
+        assert (reply.status, reply.error["code"]) == (status, code), number
+        assert 1 <= int(reply.headers["retry-after"]) <= 59
+
+
+@pytest.mark.parametrize("others", [[], ["b2"]])
+async def test_an_engine_that_cant_be_reached_is_told_as_that_or_as_nobody_there(
+    start: Start, others: list[str]
+) -> None:
+    engines = {name: vllm() for name in ["b1", *others]}
+    gateway = await start(engines)
+    for engine in engines.values():
+        await engine.__aexit__()
+    seen = set()
+    for number in range(8):
+        reply = await gateway.chat(f"{number}")
+        seen.add((reply.status, reply.error["code"]))
+        assert 1 <= int(reply.headers["retry-after"]) <= 59
+    assert seen <= {(502, "upstream_connect_failed"), (503, "no_backend_available")}
+
+
+async def test_all_that_ran_when_an_engine_died_are_served_by_another(start: Start) -> None:
+    dies = asyncio.Event()
+
+    async def mortal(_request: Request, wire: Wire) -> None:
+        await dies.wait()
+        wire.reset()
+
+    engines = {"b1": vllm(mortal), "b2": vllm(says("fine"))}
+    gateway = await start(
+        engines,
+        b1={"running": "64", "queued_prefill": "60s"},
+        b2=SECOND | {"running": "4"},
+        rest="retry: {budget: 1%}\nqueue: {length: 3}",
+    )
+    clients = [await gateway.begin_chat(f"{number}", stream=number % 2 == 0) for number in range(40)]
+    await engines["b1"].asked_for(30)
+    dies.set()
+    assert engines["b1"]._server is not None
+    engines["b1"]._server.close()
+    replies = [await client.reply() for client in clients]
+    assert {reply.status for reply in replies} == {200}
+    assert {reply.headers["x-kvgate-backend"] for reply in replies} == {"b2"}
+
+
+async def test_an_engine_that_resets_whatever_it_gets_does_not_double_the_traffic(start: Start) -> None:
+    engines = {"b1": vllm(raw(then="reset")), "b2": vllm(raw(then="reset"))}
+    gateway = await start(engines, rest="retry: {budget: 10%}\nhealth: {breaker: {failures: 100000}}")
+    for number in range(10):
+        await asyncio.gather(*(gateway.chat(f"{number}.{n}") for n in range(10)))
+    assert sum(asked(*engines.values())) <= 100 + 30 + 10 + 5
+
+
 async def test_retries_are_a_bounded_share_of_all_requests(start: Start) -> None:
     engines = {"b1": vllm(BROKEN), "b2": vllm(BROKEN)}
     gateway = await start(engines, rest="retry: {attempts: 1, budget: 10%}\nhealth: {breaker: {failures: 100000}}")

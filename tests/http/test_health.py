@@ -160,6 +160,21 @@ async def test_an_engine_that_is_loading_at_the_start_is_used_when_it_is_done(st
     assert (await waits).status == 200
 
 
+async def test_the_last_backend_that_the_datas_label_allows_is_not_switched_off_either(start: Start) -> None:
+    house = vllm(json_answer({"error": {"message": "x", "code": 500}}, 500))
+    rest = "models: [{name: secret, serves: tiny, data: restricted}, {name: open, serves: tiny, data: public}]"
+    gateway = await start(
+        {"house": house, "cloud": vllm(says("fine"))}, cloud={"device": "dgx-spark", "clearance": "internal"}, rest=rest
+    )
+    for _ in range(6):
+        reply = await gateway.chat(model="secret")
+        assert (reply.status, reply.error["code"]) == (502, "upstream_status")
+        assert 1 <= int(reply.headers["retry-after"]) <= 59
+    assert gateway.health("house") is Health.UP
+    house.now_plays(says("fine"))
+    assert (await gateway.chat(model="secret")).status == 200
+
+
 async def test_the_last_backend_of_a_model_is_not_switched_off_by_what_may_pass(start: Start) -> None:
     engine = vllm(json_answer({"error": {"message": "x", "code": 500}}, 500))
     gateway = await start({"b1": engine})

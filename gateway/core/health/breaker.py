@@ -33,7 +33,9 @@ class BackendBreaker:
     Times are seconds on one monotonic clock. `policy` may be replaced at a reload.
     """
 
-    __slots__ = ("_closed_at", "_failures", "_open_until", "_openings", "_successes", "policy")
+    __slots__ = (
+        "_cause", "_closed_at", "_failures", "_open_until", "_opened_at", "_openings", "_successes", "policy",
+    )  # fmt: skip
 
     def __init__(self, policy: Breaker) -> None:
         self.policy = policy
@@ -42,6 +44,9 @@ class BackendBreaker:
         self._successes = 0
         self._open_until: float | None = None
         self._closed_at: float | None = None
+        self._opened_at = 0.0
+        self._cause: FailureKind | None = None
+        """What opened it last; None for a rest that the engine asked for."""
 
     def state(self, now: float) -> BreakerState:
         """The state at `now`: an open breaker goes on trial by itself once its time is up."""
@@ -54,8 +59,12 @@ class BackendBreaker:
         """When the next trial is let through; None while closed."""
         return self._open_until
 
-    def failed(self, kind: FailureKind, now: float, *, last: bool = False) -> None:
-        """Count a failed attempt. The `last` backend of its models is not switched off by what may pass."""
+    def failed(self, kind: FailureKind, now: float, *, last: bool = False, sole: bool = False) -> None:
+        """Count a failed attempt.
+
+        The `last` working backend of those that may serve the request is not switched off by what may pass. A `sole`
+        one, for which some requests have no other at all, never rests for longer than `policy.open` after such.
+        """
         if kind in _BLAMELESS:
             return
         state = self.state(now)
@@ -64,7 +73,20 @@ class BackendBreaker:
         self._failures += 1
         enough = kind is FailureKind.CREDENTIALS or self._failures >= self.policy.failures
         if (enough or state is BreakerState.TRIAL) and (kind in _HARD or not last):
-            self._open(now)
+            self._open(kind, now, doubling=kind in _HARD or not sole)
+
+    def reached(self, now: float, *, restarted: bool = False) -> None:
+        """A probe was answered: a rest that began because nobody was there need not be long.
+
+        No answer closes it, since an engine may list its models while it completes nothing. But one that `restarted` is
+        another process, whatever the one before it did: it goes on trial at once.
+        """
+        if self.state(now) is not BreakerState.OPEN or self._open_until is None:
+            return
+        if restarted and self._cause not in (None, FailureKind.CREDENTIALS):
+            self._open_until = now
+        elif self._cause is FailureKind.CONNECT:
+            self._open_until = min(self._open_until, self._opened_at + self.policy.open)
 
     def succeeded(self, now: float) -> None:
         """Count an answer that ended well; enough of them on trial close the breaker."""
@@ -80,15 +102,19 @@ class BackendBreaker:
 
     def rest_until(self, moment: float) -> None:
         """Send nothing before this moment, as an engine asked for (Retry-After); a later rest in force stays."""
-        self._open_until = moment if self._open_until is None else max(self._open_until, moment)
+        if self._open_until is None or moment > self._open_until:
+            self._open_until, self._cause = moment, None
         self._successes = 0
 
-    def _open(self, now: float) -> None:
+    def _open(self, kind: FailureKind, now: float, *, doubling: bool) -> None:
         if self._closed_at is not None:
             forgotten = int((now - self._closed_at) / _FORGET)
             self._openings = max(0, self._openings - forgotten)
         self._closed_at = None
-        rest = min(self.policy.open * 2.0 ** min(self._openings, 30), self.policy.cap)
+        rest = self.policy.open
+        if doubling:
+            rest = min(rest * 2.0 ** min(self._openings, 30), max(rest, self.policy.cap))
         self._openings += 1
         self._failures = 0
         self.rest_until(now + rest)
+        self._opened_at, self._cause = now, kind
