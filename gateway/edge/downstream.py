@@ -73,7 +73,7 @@ class ClientDownstream:
         self.keep_alive = keep_alive
         self._fields = fields
         self.extra: tuple[tuple[str, str], ...] = ()
-        """Further fields for the head, whoever begins the answer; one that the answer brings itself is left out."""
+        """Further fields for the head, whoever begins the answer; they win over those that the answer brings."""
         self.on_drain: Callable[[], None] | None = None
         self.status: int = 0
         """What the client was told; 0 before that."""
@@ -110,10 +110,9 @@ class ClientDownstream:
             self.keep_alive = False
         if self._reusable is not None and not self._reusable():
             self.keep_alive = False
-        fields = [*headers, *self._fields]
-        if self.extra:
-            brought = {name.lower() for name, _ in fields}
-            fields.extend(field for field in self.extra if field[0].lower() not in brought)
+        ours = (*self._fields, *self.extra)
+        names = {name.lower() for name, _ in ours}
+        fields = [*(field for field in headers if field[0].lower() not in names), *ours]
         self.event_stream = any(k.lower() == "content-type" and v.startswith("text/event-stream") for k, v in fields)
         self._length = None if self._head_only else length
         self._head = response_head(

@@ -21,6 +21,8 @@ from gateway.wire.sse import Framer
 
 __all__ = ["EventAssembler", "Whole", "relay_whole"]
 
+EVENT_STREAM = "text/event-stream"
+
 
 class EventAssembler(Protocol):
     """Makes one JSON answer out of the events of a stream; `gateway.wire.assemble.Assembler` is one."""
@@ -50,19 +52,22 @@ async def relay_whole(
     assembler: EventAssembler | None = None,
     view: ChatStream | None = None,
     hooks: Hooks = Hooks(),  # noqa: B008 - frozen
+    *,
+    stream: bool = True,
 ) -> Whole:
     """Send `call` and collect its answer, at most `limits.answer_bytes` of it.
 
     With an assembler the engine streams (so that cancelling takes effect at once, and tokens can be timed) and the
     answer is assembled; `view` then watches the events as in `relay_stream`. An answer of another kind than an event
-    stream is taken as it is. Nothing was shown to anybody when it raises ConnectFailed, TimedOut, BadStatus (also for
-    an error event) or StreamBroken (cut, without a terminal event, or over the limit).
+    stream is taken as it is. `stream` false: no stream was asked for, and only what says that it is one is assembled.
+    Nothing was shown to anybody when it raises ConnectFailed, TimedOut, BadStatus (also for an error event) or
+    StreamBroken (cut, without a terminal event, or over the limit).
     """
     if assembler is None:
         collected = _Collected(pool, call, meter, limits, wheel)
         await collected.run()
         return collected.whole()
-    assembled = _Assembled(pool, call, meter, limits, wheel, assembler, view or ChatStream("chat"), hooks)
+    assembled = _Assembled(pool, call, meter, limits, wheel, assembler, view or ChatStream("chat"), hooks, stream)
     await assembled.run()
     return assembled.whole()
 
@@ -85,8 +90,7 @@ class _Collected(Exchange):
             self.fail(StreamBroken("the engine's answer has a content coding that was not asked for"))
 
     def body(self, data: bytes) -> None:
-        now = self.meter.clock()
-        self.first_came(now)
+        self.more_came(self.meter.clock())
         if self._inflate is not None:
             try:
                 data = self._inflate.decompress(data, self.limits.answer_bytes - self._size + 1)
@@ -124,8 +128,10 @@ class _Assembled(_Collected):
         assembler: EventAssembler,
         view: ChatStream,
         hooks: Hooks,
+        stream: bool,
     ) -> None:
         super().__init__(pool, call, meter, limits, wheel)
+        self._asked = stream
         self._assembler = assembler
         self._view = view
         self._hooks = hooks
@@ -135,7 +141,7 @@ class _Assembled(_Collected):
     def head(self, status: int, headers: Headers) -> None:
         super().head(status, headers)
         kind = (first(headers, "content-type") or "").lower()
-        self._streams = not kind.startswith("application/json")
+        self._streams = not kind.startswith("application/json") if self._asked else kind.startswith(EVENT_STREAM)
 
     def body(self, data: bytes) -> None:
         if not self._streams:
@@ -157,9 +163,9 @@ class _Assembled(_Collected):
         if self._view.terminal:
             self.complete()
             return
-        seen = self._view.see(self._framer.tail)
-        if seen.kind is EventKind.ERROR:
-            self._engine_error(seen.error or {})
+        error = self._view.unfinished(self._framer.tail)
+        if error is not None:
+            self._engine_error(error)
         else:
             self.fail(StreamBroken("the engine's answer ended before its terminal event"))
 

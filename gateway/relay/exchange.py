@@ -65,10 +65,10 @@ class Exchange(ABC):
     # --- Sink ---
 
     def head(self, status: int, headers: Headers) -> None:
-        """Note the head; an answer other than 2xx is collected and raised as BadStatus."""
+        """Note the head; an answer with another status than is due is collected and raised as BadStatus."""
         self.meter.head_at = self.meter.clock()
         self.status, self.headers = status, headers
-        if not 200 <= status < 300:
+        if not self.due(status):
             self.refuse()
 
     def data(self, data: bytes) -> None:
@@ -99,16 +99,20 @@ class Exchange(ABC):
 
     # --- for subclasses ---
 
+    def due(self, status: int) -> bool:
+        """Whether this is the status of an answer. 204 has no body, and no engine answers with another 2xx."""
+        return status == 200
+
     @abstractmethod
     def body(self, data: bytes) -> None:
-        """Body bytes of a 2xx answer."""
+        """Body bytes of an answer."""
 
     def finish(self) -> None:
-        """The body of a 2xx answer is complete."""
+        """The body of an answer is complete."""
         self.complete()
 
     def lost(self, error: UpstreamError) -> None:
-        """A 2xx answer, or the wait for one, was cut short by the engine or by a limit."""
+        """An answer, or the wait for one, was cut short by the engine or by a limit."""
         self.fail(error)
 
     def complete(self) -> None:
@@ -138,6 +142,13 @@ class Exchange(ABC):
         if self._first.active:
             self._first.cancel()
         self.alive(now)
+
+    def more_came(self, now: float) -> None:
+        """A piece of an answer whose end is what counts: the gap starts anew, and the limit of the whole goes on."""
+        if self._gap.active:
+            self._gap.touch(now)
+        else:
+            self._gap.restart(self.limits.token_gap_s)
 
     def alive(self, now: float) -> None:
         """Something other than a comment came: the gap starts anew."""
@@ -189,8 +200,10 @@ class Exchange(ABC):
             connection.release(self)
 
     def _first_late(self) -> None:
-        seconds = self.limits.first_token_s
-        self.broken(TimedOut(f"the engine gave no first token within {seconds:g} s (limit: first_token)"))
+        limits = self.limits
+        what = "whole answer" if limits.whole_by else "first token"
+        told = f"limit: {limits.whole_by or 'first_token'}"
+        self.broken(TimedOut(f"the engine gave no {what} within {limits.first_token_s:g} s ({told})"))
 
     def _gap_late(self) -> None:
         if self.paused:  # it is the client that does not read

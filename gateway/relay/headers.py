@@ -22,7 +22,19 @@ HOP_BY_HOP = frozenset(
 )
 """RFC 9110 section 7.6.1, and the length: every hop frames anew."""
 
-_OURS = frozenset(("server", "date", "alt-svc", "set-cookie"))  # the edge speaks for itself
+_CROSS = frozenset(
+    {
+        "content-encoding",
+        "content-language",
+        "content-type",
+        "openai-model",
+        "openai-processing-ms",
+        "openai-version",
+        "x-request-id",
+    }
+)
+"""What of an engine's header fields its clients may see; all else is the gateway's to say, or nobody's."""
+_RATE_LIMITS = "x-ratelimit-"  # of a hosted provider
 
 
 def first(headers: Headers, name: str) -> str | None:
@@ -40,16 +52,13 @@ def content_length(headers: Headers) -> int | None:
 
 
 def end_to_end(headers: Headers) -> list[tuple[str, str]]:
-    """What of an engine's header fields the client gets.
+    """What of an engine's header fields the client gets: those that describe the answer, by name, and no others.
 
-    Left out: hop-by-hop fields, those that `Connection` names, the engine's CORS answers and its name.
+    A redirect, a cookie, a Retry-After on a 200 or a name of the gateway's own would be taken for the gateway's word.
     """
-    named = {token.strip().lower() for key, value in headers if key == "connection" for token in value.split(",")}
-    dropped = HOP_BY_HOP | _OURS | (named - {"content-type", "content-encoding"})
-    return [pair for pair in headers if pair[0] not in dropped and not pair[0].startswith("access-control-")]
+    return [pair for pair in headers if pair[0] in _CROSS or pair[0].startswith(_RATE_LIMITS)]
 
 
 def stream_headers(headers: Headers) -> list[tuple[str, str]]:
     """`end_to_end` for an event stream, plus the two fields that keep proxies in front from holding it back."""
-    kept = [pair for pair in end_to_end(headers) if pair[0] not in ("cache-control", "x-accel-buffering")]
-    return [*kept, ("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+    return [*end_to_end(headers), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]

@@ -21,9 +21,10 @@ class Limits:
     """Seconds, infinity for no limit; there is none on the whole, because a healthy answer may take an hour.
 
     `first_token_s` runs from the request sent to the first token; for an answer that is not streamed that is all of
-    the generation, and the caller sizes it so. `token_gap_s` runs between events that are not comments. `write_s` is
-    how long a client may stay over its high-water mark. `keepalive_s` of silence draws a comment to the client.
-    `answer_bytes` bounds a collected answer, in bytes. `connect_s` None: the pool's own.
+    the generation, and the caller sizes it so and says in `whole_by` from which limits. `token_gap_s` runs between
+    events that are not comments. `write_s` is how long a client may stay over its high-water mark. `keepalive_s` of
+    silence draws a comment to the client. `answer_bytes` bounds a collected answer, in bytes. `connect_s` None: the
+    pool's own.
     """
 
     connect_s: float | None = None
@@ -32,6 +33,7 @@ class Limits:
     write_s: float = 30.0
     keepalive_s: float = 15.0
     answer_bytes: int = 64 << 20
+    whole_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ async def relay_bytes(
 
 
 class _BytesExchange(ClientExchange):
+    def due(self, status: int) -> bool:
+        return 200 <= status < 300
+
     def body(self, data: bytes) -> None:
         if self.down.closed:
             self.gone()

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from gateway.errors import BadStatus
+from gateway.wire.error_body import upstream_error
 
-__all__ = ["in_stream", "status_of"]
+__all__ = ["in_stream", "not_an_answer", "status_of"]
 
 
 def status_of(error: dict[str, Any]) -> int:
@@ -29,3 +30,11 @@ def in_stream(error: dict[str, Any]) -> BadStatus:
     """An error event as the error answer it should have been; the engine's words are in `payload` only."""
     payload = msgspec.json.encode({"error": error})
     return BadStatus("the engine reported an error in its stream", status=status_of(error), payload=payload)
+
+
+def not_an_answer(body: bytes) -> BadStatus:
+    """What came with status 200 in place of an answer: the error that it names, else a 502."""
+    error = upstream_error(0, body)
+    if error is not None:
+        return in_stream(error)
+    return BadStatus("the engine answered with something that is no answer", status=502)

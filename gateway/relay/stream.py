@@ -92,7 +92,7 @@ class StreamExchange(ClientExchange):
     def head(self, status: int, headers: Headers) -> None:
         """A JSON answer where a stream was asked for is read as an error answer."""
         super().head(status, headers)
-        if not 200 <= status < 300:
+        if not self.due(status):
             return
         kind = first(headers, "content-type") or ""
         if first(headers, "content-encoding") not in (None, "identity"):
@@ -119,9 +119,9 @@ class StreamExchange(ClientExchange):
         whole = self._view.terminal
         tail = self._framer.tail
         if tail and not whole:
-            seen = self._view.see(tail)
-            if seen.kind is EventKind.ERROR:
-                self._engine_error(seen.error or {})
+            error = self._view.unfinished(tail)
+            if error is not None:
+                self._engine_error(error)
                 return
         if whole:
             self._end_well()
@@ -145,7 +145,7 @@ class StreamExchange(ClientExchange):
         """An error in a JSON answer with status 200 counts as the status that it names."""
         refusal = super().refused(status, payload)
         if status < 300:
-            error = upstream_error(502, payload)
+            error = upstream_error(0, payload)
             refusal.status = 502 if error is None else status_of(error)
             refusal.message = "the engine answered a streamed request without a stream"
         return refusal

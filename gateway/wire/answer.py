@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from typing import Annotated, Any, NamedTuple
+
 import msgspec
 
+from gateway.errors import MalformedRequest
 from gateway.wire.splice import splice
 from gateway.wire.usage import Usage, usage_of
 
-__all__ = ["read_answer"]
+__all__ = ["WholeAnswer", "read_answer"]
+
+
+class WholeAnswer(NamedTuple):
+    """`body` with `model` shown as the client knows it, its usage, and the first choice's finish_reason."""
+
+    body: bytes
+    usage: Usage | None
+    finish_reason: str | None
 
 
 class _Choice(msgspec.Struct):
-    finish_reason: str | None = None
+    finish_reason: Any = None
 
 
 class _Answer(msgspec.Struct):
-    model: str | None = None
-    usage: dict[str, object] | None = None
-    timings: dict[str, object] | None = None
-    choices: list[_Choice] | None = None
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
+    model: Any = None
+    usage: Any = None
+    timings: Any = None
+    error: Any = None
 
 
 _ANSWER = msgspec.json.Decoder(_Answer)
 
 
-def read_answer(body: bytes, model_alias: str | None) -> tuple[bytes, Usage | None, str | None]:
-    """The body with `model` shown as `model_alias` (None: as it is), its usage, and the first choice's finish_reason.
+def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
+    """Read an answer of /v1/chat/completions or /v1/completions; `model_alias` None leaves the model's name.
 
-    A body that is not such an answer comes back as it is, with None for both.
+    None when it is no such answer: no JSON object, or one without choices or with an error.
     """
-    try:
-        answer = _ANSWER.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return body, None, None
+    answer = _decoded(body)
+    if answer is None or answer.error:
+        return None
     usage = usage_of({"usage": answer.usage, "timings": answer.timings})
-    reason = answer.choices[0].finish_reason if answer.choices else None
+    reason = answer.choices[0].finish_reason
     if model_alias is not None and answer.model not in (None, model_alias):
-        body = splice(body, {"model": msgspec.json.encode(model_alias)})
-    return body, usage, reason
+        with contextlib.suppress(MalformedRequest):  # readable to SDKs only (NaN)
+            body = splice(body, {"model": msgspec.json.encode(model_alias)})
+    return WholeAnswer(body, usage, reason if isinstance(reason, str) else None)
+
+
+def _decoded(body: bytes) -> _Answer | None:
+    try:
+        return _ANSWER.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        pass
+    try:  # NaN and numbers past 64 bits, which engines written in Python send and SDKs read
+        return msgspec.convert(json.loads(body), _Answer)
+    except (ValueError, RecursionError):
+        return None

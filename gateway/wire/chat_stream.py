@@ -7,6 +7,7 @@ generated text; a false alarm costs one JSON parse, nothing else.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -21,7 +22,19 @@ from gateway.wire.usage import Usage, UsageTally, usage_of
 
 __all__ = ["ChatStream", "EventKind", "Seen"]
 
+_NOT_JSON: dict[str, Any] = {
+    "message": "the engine sent an event that is not JSON",
+    "type": "upstream_error",
+    "code": 502,
+}
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call", "audio")
+
+
+class _AnyObject(msgspec.Struct):
+    """Reads past every member, so decoding only checks the syntax."""
+
+
+_OBJECT = msgspec.json.Decoder(_AnyObject)
 
 
 class EventKind(Enum):
@@ -105,10 +118,12 @@ class ChatStream:
         return self.done or (len(self._ended) >= self._choices and self._started <= self._ended)
 
     def see(self, event: bytes) -> Seen:
-        """Look at one whole event. An unfinished tail may be given too: only ERROR means something then."""
+        """Look at one whole event. What clients can't read (no JSON object, no UTF-8) is an ERROR."""
+        if not event.isascii() and not _is_utf8(event):
+            return Seen(b"", EventKind.ERROR, _NOT_JSON)
         known = self._shape.match(event)
         if known is None:
-            if not (self.tokens_seen and is_middle(event)):
+            if not (self.tokens_seen and is_middle(event) and _is_object(event[6:])):
                 return self._look(event)
             known = event
             if self._alias is None:
@@ -119,6 +134,11 @@ class ChatStream:
         self.tokens_seen += 1
         return Seen(known, EventKind.TOKEN, None, True)
 
+    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
+        """The error that the body's end tells although its event has no blank line; None when it is only a cut."""
+        error = self._look(tail).error
+        return None if error is _NOT_JSON else error
+
     def _look(self, event: bytes) -> Seen:
         data = data_of(event)
         if data is None:
@@ -127,7 +147,7 @@ class ChatStream:
         if bare == b"[DONE]":
             self.done = True
             return Seen(event, EventKind.DONE)
-        if bare == b"null":  # llama.cpp opens the stream of a prompt list with it; SDKs stumble over it
+        if bare in (b"null", b""):  # llama.cpp opens the stream of a prompt list with null; SDKs stumble over both
             return Seen(b"", EventKind.OTHER)
         payload = _json(data)
         error = error_in(payload)
@@ -136,7 +156,7 @@ class ChatStream:
         if error is not None:
             return Seen(b"", EventKind.ERROR, error)
         if not isinstance(payload, dict):
-            return Seen(event, EventKind.OTHER)
+            return Seen(b"", EventKind.ERROR, _NOT_JSON)
         return self._chunk(event, payload)
 
     def _without_data(self, event: bytes) -> Seen:
@@ -194,4 +214,24 @@ def _json(data: bytes) -> object:
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        pass
+    try:  # NaN and numbers past 64 bits, which engines written in Python send and SDKs read
+        return json.loads(data)
+    except (ValueError, RecursionError):
         return None
+
+
+def _is_object(data: bytes) -> bool:
+    try:
+        _OBJECT.decode(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def _is_utf8(event: bytes) -> bool:
+    try:
+        event.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gateway.errors import MalformedRequest
 from gateway.wire.splice import members
 from gateway.wire.sse import data_of
 
@@ -24,7 +25,11 @@ class ModelAlias:
         if self._served and self._served in event:
             return event.replace(self._served, self._shown, 1)
         data = data_of(event) or b""
-        for member in members(data):
+        try:
+            found = members(data)
+        except MalformedRequest:  # readable to SDKs only (NaN)
+            return event
+        for member in found:
             if member.key == "model":
                 self._served = data[member.key_start : member.value_end]
                 self._shown = data[member.key_start : member.value_start] + self._alias

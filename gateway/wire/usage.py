@@ -6,15 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["Usage", "UsageTally", "usage_of"]
+__all__ = ["MOST_TOKENS", "Usage", "UsageTally", "credible", "usage_of"]
+
+
+MOST_TOKENS = 2**24
+"""What is above is no count of tokens: the largest windows are ten million."""
+_MOST_MILLISECONDS = 1e8
+_TEMPLATE = 65_536
+"""Tokens that an engine may add to a prompt: its template, a system prompt of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and, where the engine tells, seconds. None means that the engine did not say."""
+    """Tokens and, where the engine tells, seconds. None: the engine did not say, or said what can't be true."""
 
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
     cached_tokens: int | None = None
     prompt_seconds: float | None = None
     decode_seconds: float | None = None
@@ -46,12 +53,26 @@ def usage_of(payload: Mapping[str, Any]) -> Usage | None:
         told = _whole(details.get("cached_tokens"))
         cached = told if told is not None else cached
     return Usage(
-        prompt_tokens=prompt or 0,
-        completion_tokens=completion or 0,
-        cached_tokens=cached,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached if cached is not None and prompt is not None and cached <= prompt else None,
         prompt_seconds=_seconds(timings.get("prompt_ms")),
         decode_seconds=_seconds(timings.get("predicted_ms")),
     )
+
+
+def credible(usage: Usage, *, prompt_bytes: int | None, budget: int | None) -> Usage:
+    """The usage without figures that this request can't have had.
+
+    A token of text is a byte at least: `prompt_bytes` of the body, None where pictures or sounds have tokens of their
+    own. `budget`: output tokens over all choices, None when there was none; twice as many are let pass, since some
+    engines count what they drafted or thought apart from it.
+    """
+    if prompt_bytes is not None and (usage.prompt_tokens or 0) > prompt_bytes + _TEMPLATE:
+        usage = replace(usage, prompt_tokens=None, cached_tokens=None)
+    if budget is not None and (usage.completion_tokens or 0) > 2 * budget + 64:
+        usage = replace(usage, completion_tokens=None)
+    return usage
 
 
 class UsageTally:
@@ -87,24 +108,24 @@ class UsageTally:
         parts = self._parts.values()
         total = replace(
             latest,
-            completion_tokens=sum(part.completion_tokens for part in parts),
+            completion_tokens=sum(part.completion_tokens or 0 for part in parts),
             decode_seconds=max(part.decode_seconds or 0.0 for part in parts),
         )
         if self._prompts < 2:
             return total
         return replace(
             total,
-            prompt_tokens=sum(part.prompt_tokens for part in parts),
+            prompt_tokens=sum(part.prompt_tokens or 0 for part in parts),
             cached_tokens=sum(part.cached_tokens or 0 for part in parts),
             prompt_seconds=sum(part.prompt_seconds or 0.0 for part in parts),
         )
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
 
 
-def _seconds(milliseconds: object) -> float | None:
-    if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool) and milliseconds >= 0:
-        return milliseconds / 1000.0
+def _seconds(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST_MILLISECONDS:
+        return value / 1000.0
     return None

@@ -48,8 +48,8 @@ class Rig:
             self.pool, self.call(body), self.down, self.view, self.meter, self.limits, self.wheel, self.hooks
         )
 
-    async def whole(self, *rest: Any) -> Whole:
-        return await relay_whole(self.pool, self.call(), self.limits, self.meter, self.wheel, *rest)
+    async def whole(self, *rest: Any, **more: Any) -> Whole:
+        return await relay_whole(self.pool, self.call(), self.limits, self.meter, self.wheel, *rest, **more)
 
     async def bytes(self) -> None:
         await relay_bytes(self.pool, self.call(), self.down, self.meter, self.limits, self.wheel)

@@ -45,6 +45,13 @@ def test_nothing_that_changes_the_framing_is_written(call: Call) -> None:
         call.head()
 
 
+def test_a_body_in_pieces_has_the_length_of_all() -> None:
+    call = Call("POST", "/", "h", body=(b"12", memoryview(b"345"), b""))
+    assert b"Content-Length: 5\r\n" in call.head()
+    assert b"".join(call.pieces) == b"12345"
+    assert Call("POST", "/", "h", body=b"1").pieces == (b"1",)
+
+
 def test_bodies_and_headers_stay_out_of_the_repr() -> None:
     text = repr(Call("POST", "/", "h", [("Authorization", "Bearer k")], b"prompt"))
     assert "prompt" not in text
@@ -62,12 +69,30 @@ def test_what_of_an_answer_s_head_crosses() -> None:
         ("keep-alive", "timeout=5, max=100"),
         ("cache-control", "no-store"),
         ("x-request-id", "abc"),
+        ("x-kvgate-backend", "evil"),
+        ("x-kvgate-decision", "evil"),
+        ("server-timing", "evil"),
+        ("x-should-retry", "true"),
+        ("retry-after", "9"),
+        ("location", "http://elsewhere"),
+        ("set-cookie", "a=b"),
+        ("x-engine-key", "sk-1"),
+        ("endpoint-load-metrics", "JSON {}"),
+        ("x-ratelimit-remaining-tokens", "5"),
+        ("openai-processing-ms", "12"),
     ]
-    kept = [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-request-id", "abc")]
+    kept = [
+        ("content-type", "text/event-stream"),
+        ("x-request-id", "abc"),
+        ("x-ratelimit-remaining-tokens", "5"),
+        ("openai-processing-ms", "12"),
+    ]
     assert end_to_end(headers) == kept
     assert stream_headers(headers) == [
         ("content-type", "text/event-stream"),
         ("x-request-id", "abc"),
+        ("x-ratelimit-remaining-tokens", "5"),
+        ("openai-processing-ms", "12"),
         ("cache-control", "no-cache"),
         ("x-accel-buffering", "no"),
     ]

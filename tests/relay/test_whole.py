@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import zlib
+from dataclasses import replace
 
 import pytest
 
@@ -16,11 +17,11 @@ from tests.relay.fake_engine import DONE, FINISH, ROLE, chunk, json_answer, raw,
 
 async def test_json_is_collected(make_rig: MakeRig) -> None:
     payload = {"choices": [{"message": {"content": "héllo"}}]}
-    rig = await make_rig(json_answer(payload, headers=[("X-Trace", "1"), ("Server", "x")]))
+    rig = await make_rig(json_answer(payload, headers=[("X-Request-Id", "1"), ("Server", "x")]))
     whole = await rig.whole()
     assert whole.status == 200
     assert json.loads(whole.body) == payload
-    assert whole.headers == [("content-type", "application/json"), ("x-trace", "1")]
+    assert whole.headers == [("content-type", "application/json"), ("x-request-id", "1")]
     assert rig.pool.idle_connections == 1
     assert rig.meter.ttft is None
     assert rig.meter.bytes == len(whole.body)
@@ -38,6 +39,48 @@ async def test_a_stream_is_assembled(make_rig: MakeRig) -> None:
 async def test_json_where_a_stream_was_asked_for_is_taken(make_rig: MakeRig) -> None:
     rig = await make_rig(json_answer({"choices": []}))
     assert json.loads((await rig.whole(Assembler("chat"))).body) == {"choices": []}
+
+
+async def test_a_stream_that_nobody_asked_for_is_assembled(make_rig: MakeRig) -> None:
+    rig = await make_rig(
+        [sse(ROLE, token("Hel"), token("lo"), FINISH, DONE), sse(ROLE, token("a")), json_answer({"a": 1})]
+    )
+    assembled = await rig.whole(Assembler("chat"), rig.view, stream=False)
+    assert json.loads(assembled.body)["choices"][0]["message"]["content"] == "Hello"
+    rig.again()
+    with pytest.raises(StreamBroken, match="terminal event"):
+        await rig.whole(Assembler("chat"), rig.view, stream=False)
+    assert (await rig.whole(Assembler("chat"), stream=False)).body == b'{"a": 1}'
+
+
+@pytest.mark.parametrize("status", [201, 204, 299])
+async def test_only_200_is_an_answer(make_rig: MakeRig, status: int) -> None:
+    rig = await make_rig(
+        raw(b"HTTP/1.1 %d Odd\r\nContent-Length: 2\r\n\r\n{}" % status if status != 204 else b"HTTP/1.1 204 No\r\n\r\n")
+    )
+    for asked in (rig.whole(), rig.stream()):
+        with pytest.raises(BadStatus) as caught:
+            await asked
+        assert caught.value.status == 502
+    assert not rig.down.started
+
+
+async def test_a_whole_answer_has_a_limit_of_its_own(make_rig: MakeRig) -> None:
+    slow = [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n", b" "]
+    rig = await make_rig([silent(), raw(*slow, then="silent")])
+    rig.limits = replace(rig.limits, whole_by="first_token, and token_gap for each token")
+    running = asyncio.create_task(rig.whole())
+    await rig.engine.until(lambda: len(rig.engine.requests) == 1)
+    rig.pass_time(30.1)
+    with pytest.raises(TimedOut, match=r"no whole answer within 30 s \(limit: first_token, and token_gap"):
+        await running
+    # One that is sent byte by byte is held to it too.
+    rig.limits = replace(rig.limits, token_gap_s=100.0)
+    running = asyncio.create_task(rig.whole())
+    await rig.until(lambda: rig.meter.bytes == 1)
+    rig.pass_time(30.1)
+    with pytest.raises(TimedOut, match="no whole answer within 30 s"):
+        await running
 
 
 @pytest.mark.parametrize("then", ["keep", "reset", "close"])

@@ -11,13 +11,15 @@ from gateway.wire.answer import read_answer
 from gateway.wire.error_body import error_event, error_in, openai_error, upstream_error
 from gateway.wire.models import ModelEntry, model_list, model_one
 from gateway.wire.sse import Framer, data_of
-from gateway.wire.usage import Usage, UsageTally, usage_of
+from gateway.wire.usage import Usage, UsageTally, credible, usage_of
 from tests.recordings import recording
 
 
 def test_a_whole_answer_of_llama_cpp() -> None:
     body = recording("llama.cpp", "chat_nonstream").body
-    shown, usage, reason = read_answer(body, "code")
+    answer = read_answer(body, "code")
+    assert answer is not None
+    shown, usage, reason = answer
     assert shown == body.replace(b'"model":"smollm2"', b'"model":"code"')
     assert usage == Usage(36, 12, 0, pytest.approx(11.058975), pytest.approx(24.940518))
     assert reason == "stop"
@@ -25,7 +27,9 @@ def test_a_whole_answer_of_llama_cpp() -> None:
 
 def test_a_whole_answer_of_vllm() -> None:
     body = recording("vllm", "chat_nonstream").body
-    shown, usage, reason = read_answer(body, "code")
+    answer = read_answer(body, "code")
+    assert answer is not None
+    shown, usage, reason = answer
     assert shown == body.replace(b'"model":"tiny"', b'"model":"code"')
     assert usage == Usage(20, 8, 0)
     assert reason == "length"
@@ -34,14 +38,37 @@ def test_a_whole_answer_of_vllm() -> None:
 @pytest.mark.parametrize("alias", [None, "tiny"])
 def test_a_name_that_need_not_change_leaves_every_byte(alias: str | None) -> None:
     body = recording("vllm", "completions_nonstream").body
-    assert read_answer(body, alias)[0] is body
+    answer = read_answer(body, alias)
+    assert answer is not None
+    assert answer.body is body
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[]", b'{"choices":[]}', b'{"choices":null,"usage":null}', b'{"usage":3}']
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"{}",
+        b'{"choices":[]}',
+        b'{"choices":null,"usage":null}',
+        b'{"choices":[1]}',
+        b'{"usage":3}',
+        b'{"error":{"message":"m"}}',
+        b'{"error":"m","choices":[{}]}',
+        b'data: {"choices":[{}]}\n\n',
+        b'{"choices":[{"index":0',
+    ],
 )
-def test_what_is_no_answer_passes(body: bytes) -> None:
-    assert read_answer(body, "code") == (body, None, None)
+def test_what_is_no_answer(body: bytes) -> None:
+    assert read_answer(body, "code") is None
+
+
+def test_an_answer_that_only_lenient_parsers_read_is_one() -> None:
+    body = b'{"model":"m","choices":[{"logprobs":[NaN],"finish_reason":"stop"}],"usage":{"prompt_tokens":1%b}}' % (
+        b"0" * 99
+    )
+    assert read_answer(body, "code") == (body, None, "stop")
 
 
 @pytest.mark.parametrize(
@@ -51,8 +78,8 @@ def test_what_is_no_answer_passes(body: bytes) -> None:
         ({"usage": None, "timings": None}, None),
         ({"usage": {"prompt_tokens": 5, "completion_tokens": 2}}, Usage(5, 2)),
         ({"usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": None}}, Usage(5, 2)),
-        ({"usage": {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}}, Usage(5, 0, 4)),
-        ({"usage": {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": None}}}, Usage(5, 0)),
+        ({"usage": {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}}, Usage(5, None, 4)),
+        ({"usage": {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": None}}}, Usage(5, None)),
         ({"timings": {"cache_n": 35, "prompt_n": 1, "predicted_n": 4}}, Usage(36, 4, 35)),
         (
             {"timings": {"prompt_n": 7, "predicted_n": 4, "prompt_ms": 500, "predicted_ms": 2000.0}},
@@ -60,10 +87,34 @@ def test_what_is_no_answer_passes(body: bytes) -> None:
         ),
         ({"usage": {"prompt_tokens": "5", "completion_tokens": True}}, None),
         ({"usage": {"prompt_tokens": -1}}, None),
+        ({"usage": {"prompt_tokens": 2e18, "completion_tokens": 2**24 + 1}}, None),
+        ({"usage": {"prompt_tokens": 10**18, "completion_tokens": 3}}, Usage(None, 3)),
+        ({"usage": {"prompt_tokens": 10.5, "completion_tokens": 2.5}}, None),
+        (
+            {"usage": {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 11}}},
+            Usage(10, 3),
+        ),
+        (
+            {"usage": {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": -7}}},
+            Usage(10, 3),
+        ),
+        ({"usage": {"completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 5}}}, Usage(None, 3)),
+        (
+            {"timings": {"prompt_n": 7, "predicted_n": 4, "prompt_ms": float("inf"), "predicted_ms": 1e18}},
+            Usage(7, 4),
+        ),
     ],
 )
 def test_usage(payload: dict[str, Any], expected: Usage | None) -> None:
     assert usage_of(payload) == expected
+
+
+def test_figures_that_a_request_can_not_have_had() -> None:
+    usage = Usage(90_000, 500, 10)
+    assert credible(usage, prompt_bytes=40_000, budget=250) == usage
+    assert credible(usage, prompt_bytes=1_000, budget=None) == Usage(None, 500)
+    assert credible(usage, prompt_bytes=None, budget=10) == Usage(90_000, None, 10)
+    assert credible(Usage(None, None), prompt_bytes=0, budget=0) == Usage(None, None)
 
 
 def test_a_tally_without_figures_is_none() -> None:

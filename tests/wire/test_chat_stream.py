@@ -222,13 +222,47 @@ def test_unknown_fields_and_shapes_pass_untouched() -> None:
         delta({"tool_calls": [{"index": 1, "function": {"arguments": None}}]}),
         {"choices": [{"index": 0}]},
         {"anything": [1, 2]},
-        [1, 2],
-        "text",
     )
-    body += b"data: not json\n\nid: 4\n\n"
+    body += b'data: {"choices":[{"index":0,"logprobs":NaN,"usage":%b}]}\n\nid: 4\n\n' % (b"9" * 400)
     found = seen(ChatStream("chat"), body)
     assert b"".join(one.forward for one in found) == body
     assert K.ERROR not in kinds(found)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"data: {bad json\n\n",
+        b"data: [1, 2]\n\n",
+        b'data: "text"\n\n',
+        b"data: 5\n\n",
+        b'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]\n\n',
+        b'data: {"choices":[{"index":0,"delta":{"content":"\xff\xfe"},"finish_reason":null}]}\n\n',
+        b'data: {"z":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n\n",
+    ],
+)
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_what_no_client_can_read_is_an_error(broken: bytes, before: int) -> None:
+    stream = ChatStream("chat")
+    assert K.ERROR not in kinds(seen(stream, sse(delta({"content": "a"})) * before))
+    found = stream.see(broken)
+    assert (found.kind, found.forward) == (K.ERROR, b"")
+    assert found.error is not None
+    assert found.error["code"] == 502
+
+
+def test_an_event_without_data_in_it_is_kept_back() -> None:
+    for event in (b"data:\n\n", b"data: \n\n", b"data: null\n\n"):
+        assert ChatStream("chat").see(event) == Seen(b"", K.OTHER)
+
+
+def test_a_cut_event_is_no_error_but_an_unfinished_error_is() -> None:
+    stream = ChatStream("chat")
+    assert stream.unfinished(b'data: {"choices":[{"delta":{"conte') is None
+    assert stream.unfinished(b"data: x") is None
+    assert stream.unfinished(b"") is None
+    assert stream.unfinished(b'data: {"error":{"message":"m"}}') == {"message": "m"}
+    assert stream.unfinished(b'{"error":{"message":"m"}}\n') == {"message": "m"}
 
 
 @pytest.mark.parametrize(("name", "body"), streams(), ids=[name for name, _ in streams()])
