@@ -20,7 +20,7 @@ from tests.sim.gateway_traffic import MIXED, anybody, config, conversations, eng
 from tests.sim.workload import RoundRobin
 
 SEEDS = (1, 2)
-SPAN_S = 75.0
+SPAN_S = 60.0
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "kvgate": lambda: GatewayPolicy.from_yaml(config(MIXED, more="queue: {wait: 4s}"), anybody),
@@ -56,7 +56,7 @@ def measure(make: Callable[[], Policy], rate: float) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("rate", "goodput", "ahead", "sooner"), [(3.0, 0.95, 0.15, 2.5), (4.5, 0.6, 0.15, 4.0)], ids=["full", "too much"]
+    ("rate", "goodput", "ahead", "sooner"), [(3.5, 0.95, 0.1, 1.5), (5.0, 0.65, 0.15, 3.0)], ids=["full", "too much"]
 )
 def test_the_gateway_serves_more_and_sooner(rate: float, goodput: float, ahead: float, sooner: float) -> None:
     rows = {name: measure(make, rate) for name, make in POLICIES.items()}

@@ -64,7 +64,7 @@ def ends(outcome: Outcome) -> int:
     return (outcome.finish_reason in CLIENT_SEES) + (outcome.refused is not None) + outcome.left
 
 
-@settings(deadline=None, max_examples=120, derandomize=True)
+@settings(deadline=None, max_examples=70, derandomize=True)
 @given(traffic(), trouble())
 def test_every_request_has_one_end_and_the_ledger_returns_to_zero(
     arrivals: list[Arrival], breakdowns: list[Breakdown]
