@@ -36,17 +36,18 @@ class _Choice(msgspec.Struct):
     logprobs: _Logprobs | None = None
 
 
-_CHOICES = msgspec.json.Decoder(list[_Choice])
+_CHOICES = msgspec.json.Decoder(list[_Choice] | None)
 
 
 class _Answer:
     """One choice as it grows."""
 
-    __slots__ = ("fields", "finish_reason", "logprobs", "text", "tool_calls")
+    __slots__ = ("fields", "finish_reason", "grown", "logprobs", "text", "tool_calls")
 
     def __init__(self) -> None:
         self.text: list[str] = []
-        self.fields: dict[str, Any] = {"role": "assistant", "content": []}
+        self.fields: dict[str, Any] = {"role": "assistant"}
+        self.grown: dict[str, list[str]] = {"content": []}  # text that comes in pieces
         self.tool_calls: dict[int, dict[str, Any]] = {}
         self.logprobs: list[_Raw] | None = None
         self.finish_reason: str | None = None
@@ -82,15 +83,18 @@ class Assembler:
             return
         try:
             chunk = _CHUNK.decode(data)
-            choices = _CHOICES.decode(chunk.pop("choices", b"[]"))
+            choices = _CHOICES.decode(chunk.pop("choices", b"[]")) or []
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             raise StreamBroken("the engine sent a chunk that can't be read") from error
-        for choice in choices:
-            self._grow(choice)
+        try:
+            for choice in choices:
+                self._grow(choice)
+        except (TypeError, AttributeError) as error:
+            raise StreamBroken("the engine sent a chunk of a shape that no answer has") from error
         index = choices[-1].index if choices else self._last_ended
         for key in _ONLY_IN_STREAMS:
             chunk.pop(key, None)
-        told: dict[str, Any] = {key: msgspec.json.decode(chunk[key]) for key in ("usage", "timings") if key in chunk}
+        told: dict[str, Any] = {key: _figures(chunk[key]) for key in ("usage", "timings") if key in chunk}
         if told:
             self._tally.add(told, index)
             if index != 0:  # the whole answer tells the first choice's figures
@@ -111,7 +115,7 @@ class Assembler:
                 for call in value:
                     _merge_call(answer.tool_calls, call)
             elif isinstance(value, str) and key != "role":
-                answer.fields.setdefault(key, []).append(value)
+                answer.grown.setdefault(key, []).append(value)
             elif value is not None:
                 answer.fields[key] = value
 
@@ -130,8 +134,17 @@ class Assembler:
         return msgspec.json.encode(whole)
 
 
+def _figures(raw: _Raw) -> object:
+    """What the engine counted; nothing where the numbers are too big to be any."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.MsgspecError:
+        return None
+
+
 def _chat_choice(index: int, answer: _Answer) -> dict[str, Any]:
-    message = {key: "".join(value) if isinstance(value, list) else value for key, value in answer.fields.items()}
+    grown = {key: "".join(value) for key, value in answer.grown.items()}
+    message = {"role": answer.fields["role"], **grown, **answer.fields}
     if answer.tool_calls:
         message["tool_calls"] = [call for _, call in sorted(answer.tool_calls.items())]
     choice: dict[str, Any] = {"finish_reason": answer.finish_reason, "index": index, "message": message}
@@ -147,7 +160,10 @@ def _completion_choice(index: int, answer: _Answer) -> dict[str, Any]:
 
 
 def _merge_call(calls: dict[int, dict[str, Any]], part: Mapping[str, Any]) -> None:
-    call = calls.setdefault(part.get("index", 0), {"type": "function", "function": {"name": "", "arguments": ""}})
+    index = part.get("index", 0)
+    if not isinstance(index, int):
+        raise TypeError("a tool call's index is a number")
+    call = calls.setdefault(index, {"type": "function", "function": {"name": "", "arguments": ""}})
     function = part.get("function") or {}
     call["function"]["name"] += function.get("name") or ""
     call["function"]["arguments"] += function.get("arguments") or ""

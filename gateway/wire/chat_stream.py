@@ -30,6 +30,10 @@ _NOT_JSON: dict[str, Any] = {
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call", "audio")
 
 
+_UNREADABLE = object()
+"""What bytes mean that are no JSON."""
+
+
 class _AnyObject(msgspec.Struct):
     """Reads past every member, so decoding only checks the syntax."""
 
@@ -118,7 +122,7 @@ class ChatStream:
         return self.done or (len(self._ended) >= self._choices and self._started <= self._ended)
 
     def see(self, event: bytes) -> Seen:
-        """Look at one whole event. What clients can't read (no JSON object, no UTF-8) is an ERROR."""
+        """Look at one whole event. What clients can't read (no JSON, no UTF-8) is an ERROR."""
         if not event.isascii() and not _is_utf8(event):
             return Seen(b"", EventKind.ERROR, _NOT_JSON)
         known = self._shape.match(event)
@@ -150,13 +154,15 @@ class ChatStream:
         if bare in (b"null", b""):  # llama.cpp opens the stream of a prompt list with null; SDKs stumble over both
             return Seen(b"", EventKind.OTHER)
         payload = _json(data)
+        if payload is _UNREADABLE:
+            return Seen(b"", EventKind.ERROR, _NOT_JSON)
         error = error_in(payload)
         if error is None and fields(event, b"event") == [b"error"]:
             error = {"message": "", **payload} if isinstance(payload, dict) else {"message": str(payload)}
         if error is not None:
             return Seen(b"", EventKind.ERROR, error)
         if not isinstance(payload, dict):
-            return Seen(b"", EventKind.ERROR, _NOT_JSON)
+            return Seen(event, EventKind.OTHER)
         return self._chunk(event, payload)
 
     def _without_data(self, event: bytes) -> Seen:
@@ -218,7 +224,7 @@ def _json(data: bytes) -> object:
     try:  # NaN and numbers past 64 bits, which engines written in Python send and SDKs read
         return json.loads(data)
     except (ValueError, RecursionError):
-        return None
+        return _UNREADABLE
 
 
 def _is_object(data: bytes) -> bool:

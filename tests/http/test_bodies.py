@@ -66,7 +66,7 @@ async def test_an_engines_compressed_answer_is_readable_and_its_length_right(sta
     answer = {"id": "c", "model": "tiny", "choices": [choice]}
     packed = gzip.compress(json.dumps(answer).encode())
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n"
-    hop = b"Connection: x-hop\r\nX-Hop: 1\r\nX-Kept: 2\r\n\r\n"
+    hop = b"Connection: x-hop\r\nX-Hop: 1\r\nX-Request-Id: 2\r\n\r\n"
     engine = vllm(raw(head % len(packed) + hop + packed))
     gateway = await start({"b1": engine})
     reply = await gateway.chat()
@@ -74,7 +74,7 @@ async def test_an_engines_compressed_answer_is_readable_and_its_length_right(sta
     assert "content-encoding" not in reply.headers
     assert int(reply.headers["content-length"]) == len(reply.body)
     assert "x-hop" not in reply.headers
-    assert reply.headers["x-kept"] == "2"
+    assert reply.headers["x-request-id"] == "2"
     assert engine.asked[0].values("accept-encoding") in ([], ["identity"])
 
 

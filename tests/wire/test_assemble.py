@@ -108,3 +108,43 @@ def test_what_is_no_chunk_breaks_the_stream(event: bytes) -> None:
 def test_comments_and_marks_add_nothing() -> None:
     body = recording("llama.cpp", "sse_ping_during_prefill").body
     assert json.loads(assembled("chat", body).result())["choices"][0]["message"]["content"] == "This is"
+
+
+FINISHED = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+
+
+def test_members_that_are_not_text_are_kept_as_the_last_one_came() -> None:
+    assembler = Assembler("chat")
+    for value in ("[1]", "[2]", '{"a":1}'):
+        assembler.feed(b'data: {"choices":[{"index":0,"delta":{"content":"c","x_foo":%b}}]}\n\n' % value.encode())
+    assembler.feed(FINISHED)
+    assert json.loads(assembler.result())["choices"][0]["message"] == {
+        "role": "assistant",
+        "content": "ccc",
+        "x_foo": {"a": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        '{"tool_calls":[5]}',
+        '{"tool_calls":[{"index":"a","function":{"name":"f"}}]}',
+        '{"tool_calls":[{"index":[],"function":{"name":"f"}}]}',
+        '{"tool_calls":[{"index":0,"function":"f"}]}',
+        '{"tool_calls":[{"index":0,"function":{"name":7}}]}',
+        "5",
+    ],
+)
+def test_a_shape_that_no_answer_has_is_a_broken_stream(delta: str) -> None:
+    with pytest.raises(StreamBroken):
+        Assembler("chat").feed(b'data: {"choices":[{"index":0,"delta":%b}]}\n\n' % delta.encode())
+
+
+def test_figures_too_big_to_be_read_are_none() -> None:
+    assembler = Assembler("chat")
+    assembler.feed(b'data: {"choices":null}\n\n')
+    assembler.feed(FINISHED)
+    assembler.feed(b'data: {"choices":[],"usage":{"prompt_tokens":1%b,"completion_tokens":1e400}}\n\n' % (b"0" * 400))
+    assert assembler.usage is None
+    assert json.loads(assembler.result())["choices"][0]["finish_reason"] == "stop"

@@ -222,6 +222,8 @@ def test_unknown_fields_and_shapes_pass_untouched() -> None:
         delta({"tool_calls": [{"index": 1, "function": {"arguments": None}}]}),
         {"choices": [{"index": 0}]},
         {"anything": [1, 2]},
+        [1, 2],
+        "text",
     )
     body += b'data: {"choices":[{"index":0,"logprobs":NaN,"usage":%b}]}\n\nid: 4\n\n' % (b"9" * 400)
     found = seen(ChatStream("chat"), body)
@@ -233,9 +235,8 @@ def test_unknown_fields_and_shapes_pass_untouched() -> None:
     "broken",
     [
         b"data: {bad json\n\n",
-        b"data: [1, 2]\n\n",
-        b'data: "text"\n\n',
-        b"data: 5\n\n",
+        b"data: not json\n\n",
+        b"event: error\ndata: not json\n\n",
         b'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]\n\n',
         b'data: {"choices":[{"index":0,"delta":{"content":"\xff\xfe"},"finish_reason":null}]}\n\n',
         b'data: {"z":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n\n",
