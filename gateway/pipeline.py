@@ -25,8 +25,9 @@ from gateway.engines.adapter import Failure
 from gateway.errors import GatewayError, Unavailable, UpstreamError
 from gateway.relay.attempt import Outcome, attempt, failure_of
 from gateway.relay.downstream import Downstream
-from gateway.relay.engine_refusal import engine_refusal
-from gateway.relay.errand import Errand, Upstream, prepare
+from gateway.relay.ending import counted_in, ended_of, lingers
+from gateway.relay.engine_refusal import engine_refusal, most_telling
+from gateway.relay.errand import Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
 from gateway.tokens.describe import describe, route_of
@@ -35,11 +36,6 @@ from gateway.wire.answer_headers import answer_headers
 from gateway.wire.inbound import AccessNote, Inbound
 
 __all__ = ["Chronicle", "Pipeline"]
-
-_NOT_BEGUN = frozenset((FailureKind.CONNECT, FailureKind.BUSY))
-_FULL = frozenset((Reason.QUEUE_FULL, Reason.QUEUE_TIMEOUT, Reason.DEADLINE, Reason.OVER_QUOTA))
-ABORT_DECODING = 0.2
-"""Seconds until a decoding request's place is free after its connection closed (llama.cpp 0.05 to 0.07, vLLM 0.04)."""
 
 
 class Chronicle(Protocol):
@@ -110,12 +106,12 @@ class Pipeline:
                 self._chronicle.left_queue(request, inbound.note)
                 raise
             except GatewayError as refused:
-                error = _most_telling(refused, failure)
+                error = most_telling(refused, failure)
                 raise self._told(request, error, inbound, tried=failure is not None) from refused
             failure = await self._attempt(lease, measured, inbound, down)
             if failure is None:
                 return
-            following = self._dispatcher.retry(lease, failure[0].kind, counted=_counted(failure[0]))
+            following = self._dispatcher.retry(lease, failure[0].kind, counted=counted_in(failure[0]))
             if following is not None:
                 self._chronicle.retried(lease)
         if failure is not None:
@@ -153,7 +149,7 @@ class Pipeline:
         failure: Failure | None = None
         rest: float | None = None
         try:
-            out = await prepare(upstream, _errand(lease, measured, inbound))
+            out = await prepare(upstream, errand_of(lease, measured.chat, inbound.body))
             outcome = await attempt(upstream, out, down, meter, self._hooks(lease, meter, down, out.dropped))
         except UpstreamError as error:
             failure, rest = failure_of(upstream, error), error.retry_after
@@ -162,10 +158,10 @@ class Pipeline:
             return failure, error
         finally:
             # Nothing is awaited here, so no cancellation can come between the attempt and its settlement.
-            ended = _ended(meter, outcome, failure, rest, down, measured)
+            ended = ended_of(meter, outcome, failure, rest, shown=down.started, text_only=not measured.chat.images)
             if failure is not None and failure.kind is FailureKind.BROKEN:
                 self._suspects.broke(measured.chain.whole, lease.backend, clock.monotonic())
-            self._dispatcher.settle(lease, ended, measured.counts, linger=_linger(upstream, outcome, failure, meter))
+            self._dispatcher.settle(lease, ended, measured.counts, linger=lingers(upstream, outcome, failure, meter))
             self._chronicle.ended(lease, ended, inbound.note)
         return None
 
@@ -183,75 +179,3 @@ class Pipeline:
 
         down.extra = fields()
         return Hooks(first_token=first_token, progress=progress)
-
-
-def _most_telling(refused: GatewayError, failure: tuple[Failure, UpstreamError] | None) -> GatewayError:
-    """What the client is told when no further attempt finds a backend.
-
-    What an engine made of the request says more than any refusal of ours, and is the same whether or not another one
-    was there to try. Only of one that did not begin with it is less to say than that the others are full.
-    """
-    if failure is None or refused.reason is Reason.SHUTTING_DOWN:
-        return refused
-    if failure[0].kind in _NOT_BEGUN and refused.reason in _FULL:
-        return refused
-    return engine_refusal(*failure, again=refused.retry_after)
-
-
-def _errand(lease: Lease, measured: Measured, inbound: Inbound) -> Errand:
-    decision, footprint = lease.decision, lease.decision.footprint
-    served_as = decision.served_as or measured.chat.model
-    # A fallback is shown under its own name; else the client reads back the name it asked for.
-    shown = decision.model if decision.tier > 0 else measured.chat.model
-    return Errand(
-        chat=measured.chat,
-        body=inbound.body,
-        served_as=served_as,
-        alias=shown if shown != served_as else None,
-        max_tokens=footprint.max_tokens if footprint is not None else None,
-        predicted_ttft=decision.predicted_ttft or 0.0,
-        predicted_tpot=decision.predicted_tpot or 0.0,
-        predicted_output=footprint.output if footprint is not None else 0,
-    )
-
-
-def _counted(failure: Failure) -> int | None:
-    """Tokens that an engine counted in a prompt which it found too long; at least one over its limit."""
-    if failure.requested is not None:
-        return failure.requested
-    return failure.limit + 1 if failure.limit is not None else None
-
-
-def _ended(
-    meter: Meter,
-    outcome: Outcome | None,
-    failure: Failure | None,
-    rest: float | None,
-    down: Downstream,
-    measured: Measured,
-) -> Ended:
-    usage = outcome.usage if outcome is not None else None
-    return Ended(
-        completed=outcome is not None,
-        failure=failure.kind if failure is not None else None,
-        rest=rest,
-        shown=down.started,
-        prompt_tokens=usage.prompt_tokens if usage is not None else None,
-        output_tokens=usage.completion_tokens if usage is not None else (meter.tokens or None),
-        cached_tokens=usage.cached_tokens if usage is not None else None,
-        finished=outcome is not None and outcome.finish_reason in ("stop", "tool_calls", "function_call"),
-        ttft=meter.ttft,
-        tpot=meter.tpot,
-        prefill_seconds=usage.prompt_seconds if usage is not None else None,
-        text_only=not measured.chat.images,
-    )
-
-
-def _linger(upstream: Upstream, outcome: Outcome | None, failure: Failure | None, meter: Meter) -> float:
-    """Seconds that an abandoned request may stay in its engine.
-
-    Next to none while it decodes, a batch while in prefill.
-    """
-    if outcome is not None or failure is not None or meter.sent_at is None:
-        return 0.0
-    return ABORT_DECODING if meter.first_token_at is not None else upstream.engine.traits.abort_settle_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.core.failure import FailureKind
+from gateway.core.reasons import Reason
 from gateway.engines.adapter import Failure
 from gateway.errors import (
     BadStatus,
@@ -15,9 +16,10 @@ from gateway.errors import (
 )
 from gateway.wire.error_body import upstream_error
 
-__all__ = ["engine_refusal"]
+__all__ = ["engine_refusal", "most_telling"]
 
-
+_NOT_BEGUN = frozenset((FailureKind.CONNECT, FailureKind.BUSY))
+_FULL = frozenset((Reason.QUEUE_FULL, Reason.QUEUE_TIMEOUT, Reason.DEADLINE, Reason.OVER_QUOTA))
 _BUSY_AGAIN = 5.0
 """Seconds to tell a client whose engine did not say."""
 
@@ -46,6 +48,19 @@ def engine_refusal(failure: Failure, error: UpstreamError, again: float | None =
         return BadStatus("The engine failed on this request.", retry_after=again)
     error.retry_after = again
     return error
+
+
+def most_telling(refused: GatewayError, failure: tuple[Failure, UpstreamError] | None) -> GatewayError:
+    """What the client is told when no further attempt finds a backend.
+
+    What an engine made of the request says more than any refusal of ours, and is the same whether or not another one
+    was there to try. Only of one that did not begin with it is less to say than that the others are full.
+    """
+    if failure is None or refused.reason is Reason.SHUTTING_DOWN:
+        return refused
+    if failure[0].kind in _NOT_BEGUN and refused.reason in _FULL:
+        return refused
+    return engine_refusal(*failure, again=refused.retry_after)
 
 
 def _client_fault(failure: Failure, error: UpstreamError) -> GatewayError:

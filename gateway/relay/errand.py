@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from gateway.core.lease import Lease
 from gateway.engines.adapter import Engine
 from gateway.relay.call import Call
 from gateway.relay.limits import Limits
@@ -13,7 +14,7 @@ from gateway.relay.upstream import Pool
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.splice import Member, members, pieces
 
-__all__ = ["Errand", "Outbound", "Upstream", "prepare"]
+__all__ = ["Errand", "Outbound", "Upstream", "errand_of", "prepare"]
 
 TARGETS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 NOT_THE_CALLERS = dict.fromkeys(("api_base", "api_key", "base_url", "extra_body", "extra_headers"))
@@ -67,6 +68,24 @@ class Outbound:
     call: Call
     stream: bool
     dropped: tuple[str, ...] = ()
+
+
+def errand_of(lease: Lease, chat: ChatRequest, body: bytes) -> Errand:
+    """What to send under this lease: the client's body, and what the decision changes about it."""
+    decision, footprint = lease.decision, lease.decision.footprint
+    served_as = decision.served_as or chat.model
+    # A fallback is shown under its own name; else the client reads back the name it asked for.
+    shown = decision.model if decision.tier > 0 else chat.model
+    return Errand(
+        chat=chat,
+        body=body,
+        served_as=served_as,
+        alias=shown if shown != served_as else None,
+        max_tokens=footprint.max_tokens if footprint is not None else None,
+        predicted_ttft=decision.predicted_ttft or 0.0,
+        predicted_tpot=decision.predicted_tpot or 0.0,
+        predicted_output=footprint.output if footprint is not None else 0,
+    )
 
 
 async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
