@@ -118,7 +118,7 @@ class Forbidden(RequestError):
     status = 403
     type = "permission_error"
     code = "not_allowed"
-    default_reason = Reason.MODEL_NOT_ALLOWED
+    default_reason: ClassVar[Reason | None] = Reason.MODEL_NOT_ALLOWED
 
 
 class UnknownModel(RequestError):

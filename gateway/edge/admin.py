@@ -10,9 +10,9 @@ from urllib.parse import unquote
 from gateway.edge.admin_page import CSP, page
 from gateway.edge.answers import answer_error, answer_json
 from gateway.edge.handler import Exchange
-from gateway.edge.origin import host_of, is_loopback, page_is_foreign
+from gateway.edge.origin import ForeignCaller, host_of, is_loopback, page_is_foreign
 from gateway.edge.routes import path_of
-from gateway.errors import ConfigError, Forbidden, MethodNotAllowed, NotFound
+from gateway.errors import ConfigError, MethodNotAllowed, NotFound
 from gateway.telemetry.metrics import CONTENT_TYPE, Metrics
 
 __all__ = ["Admin", "AdminPort"]
@@ -131,7 +131,7 @@ def _bound_to_loopback(exchange: Exchange) -> bool:
 
 
 def _refuse_foreign_pages(headers: Mapping[str, str], loopback: bool) -> None:
-    """Raise Forbidden for what a page of another site made its visitor's browser send.
+    """Raise ForeignCaller for what a page of another site made its visitor's browser send.
 
     On loopback the Host must be loopback too: a page may rebind its own name to 127.0.0.1 and then count as
     same-origin. A program that must send an Origin adds `x-kvgate-admin`; a page can't, it would need a preflight and
@@ -145,4 +145,4 @@ def _refuse_foreign_pages(headers: Mapping[str, str], loopback: bool) -> None:
         foreign = not same or headers.get("Sec-Fetch-Site") in ("cross-site", "same-site")
     excused = "x-kvgate-admin" in headers and (not loopback or is_loopback(host_of(headers.get("Host", "localhost"))))
     if foreign and not excused:
-        raise Forbidden("the admin port does not answer web pages of other origins", code="origin_not_allowed")
+        raise ForeignCaller("the admin port does not answer web pages of other origins")

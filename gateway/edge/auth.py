@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from gateway.edge.origin import is_loopback
-from gateway.errors import Forbidden, Unauthorized
+from gateway.edge.origin import ForeignCaller, is_loopback
+from gateway.errors import Unauthorized
 from gateway.wire.inbound import Client
 
 __all__ = ["LOCAL", "Key", "Keyring"]
@@ -50,12 +50,12 @@ class Keyring:
         """The client of the key in `Authorization: Bearer` or `x-api-key`.
 
         Every configured key is compared, whichever matches. Raises Unauthorized for a missing or wrong key, and
-        Forbidden when no keys are configured and `peer` (an address) is not loopback.
+        ForeignCaller when no keys are configured and `peer` (an address) is not loopback.
         """
         if not self._digests:
             if is_loopback(peer):
                 return LOCAL
-            raise Forbidden(
+            raise ForeignCaller(
                 "no API keys are configured here, so only clients on the same machine are served", code="loopback_only"
             )
         presented = _bearer(authorization) or (api_key or "").strip()

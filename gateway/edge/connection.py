@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError, _ErrInfo
 
 from gateway.edge.downstream import ClientDownstream
@@ -16,7 +16,20 @@ from gateway.wire.error_body import openai_error
 if TYPE_CHECKING:
     from gateway.edge.server import EdgeServer
 
-__all__ = ["CLOSE", "HIGH_WATER", "KEEP", "Answered", "EdgeProtocol", "HeadersTooLarge"]
+__all__ = [
+    "CLOSE",
+    "HIGH_WATER",
+    "KEEP",
+    "Answered",
+    "EdgeProtocol",
+    "HeadersTooLarge",
+    "UnknownExpectation",
+    "UnknownTransferCoding",
+    "too_many_connections",
+]
+
+_SPARE_S = 1.0
+"""Seconds that a connection over the limit has to ask for the gateway's health."""
 
 HIGH_WATER = 256 * 1024
 """Bytes unsent to one client above which its engine is paused; a quarter of it resumes."""
@@ -27,6 +40,25 @@ class HeadersTooLarge(MalformedRequest):
 
     status = 431
     code = "headers_too_large"
+
+
+class UnknownExpectation(MalformedRequest):
+    """An Expect that no server knows (RFC 9110 section 10.1.1)."""
+
+    status = 417
+    code = "expectation_failed"
+
+
+class UnknownTransferCoding(MalformedRequest):
+    """A transfer coding besides chunked (RFC 9112 section 6.1)."""
+
+    status = 501
+    code = "unsupported_transfer_encoding"
+
+
+def too_many_connections() -> Unavailable:
+    """What a connection over `server.limits.connections` is told."""
+    return Unavailable("too many connections are open; try again", code="too_many_connections", retry_after=1.0)
 
 
 class Answered(web.StreamResponse):
@@ -50,9 +82,12 @@ CLOSE = Answered(keep_alive=False)
 
 
 class EdgeProtocol(RequestHandler):
-    """One client connection. `down` is the answer in progress, told of drained buffers and of the client leaving."""
+    """One client connection. `down` is the answer in progress, told of drained buffers and of the client leaving.
 
-    __slots__ = ("_broken", "_reset_timer", "_wire", "down", "server")
+    `spare`: it is over the limit of connections and good for one question about the gateway's health, no more.
+    """
+
+    __slots__ = ("_broken", "_reset_timer", "_spare_timer", "_wire", "down", "server", "spare")
 
     def __init__(self, manager: EdgeServer, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -60,20 +95,26 @@ class EdgeProtocol(RequestHandler):
         self.down: ClientDownstream | None = None
         self._broken = False
         self._reset_timer: asyncio.TimerHandle | None = None
+        self._spare_timer: asyncio.TimerHandle | None = None
         self._wire: asyncio.Transport | None = None
+        self.spare = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Bound the write buffer; turn away what is over the limit of connections."""
+        """Bound the write buffer; turn away what is over the limit of connections and its reserve."""
         super().connection_made(transport)
         assert isinstance(transport, asyncio.Transport) or self.transport is not None
         self._wire = self.transport
         assert self._wire is not None
         self._wire.set_write_buffer_limits(high=HIGH_WATER, low=HIGH_WATER // 4)
-        if self.server.full:
-            refusal = Unavailable(
-                "too many connections are open; try again", code="too_many_connections", retry_after=1.0
-            )
-            self._refuse_raw(refusal)
+        if self.server.overfull:
+            self._refuse_raw(too_many_connections())
+        elif self.server.full:
+            self.spare = True
+            self._spare_timer = self._loop.call_later(_SPARE_S, self._turn_away)
+
+    def _turn_away(self) -> None:
+        if self.down is None:
+            self._refuse_raw(too_many_connections())
 
     def _refuse_raw(self, err: GatewayError) -> None:
         down = ClientDownstream(self, keep_alive=False)
@@ -85,8 +126,9 @@ class EdgeProtocol(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Tell the answer in progress; aiohttp then cancels its handler."""
-        if self._reset_timer is not None:
-            self._reset_timer.cancel()
+        for timer in (self._reset_timer, self._spare_timer):
+            if timer is not None:
+                timer.cancel()
         if self.down is not None:
             self.down.lost = True
         super().connection_lost(exc)
@@ -136,6 +178,8 @@ class EdgeProtocol(RequestHandler):
         if isinstance(exc, LineTooLong):
             limit = self.server.limits.header
             err = HeadersTooLarge(f"the request line or a header field is over the limit of {limit} bytes")
+        elif isinstance(exc, BadHttpMessage) and "Too many" in exc.message:
+            err = HeadersTooLarge(f"there are more than {self.max_headers} header fields")
         elif status < 500:
             err = MalformedRequest("the request is not valid HTTP/1.1 (request line, header fields or body framing)")
         else:

@@ -14,9 +14,10 @@ from gateway import clock
 from gateway.core.reasons import Reason
 from gateway.edge.answers import cut_short
 from gateway.edge.body import discard, leaves_reusable
-from gateway.edge.connection import CLOSE, KEEP, EdgeProtocol
+from gateway.edge.connection import CLOSE, KEEP, EdgeProtocol, too_many_connections
 from gateway.edge.cors import Cors
 from gateway.edge.downstream import ClientDownstream
+from gateway.edge.routes import path_of
 from gateway.errors import BodyTimeout, ClientClosed, GatewayError, Unavailable
 from gateway.telemetry.log import AccessLog, log_failure
 from gateway.wire.inbound import AccessNote
@@ -83,7 +84,7 @@ class Handler:
             protocol,
             head_only=request.method == "HEAD",
             http11=request.version >= HttpVersion11,
-            keep_alive=request.keep_alive and not protocol.server.draining,
+            keep_alive=request.keep_alive and not protocol.server.draining and not protocol.spare,
             fields=self.cors.fields(request.headers) if self.cors.on else (),
             reusable=None if request.content.is_eof() else partial(leaves_reusable, request),
         )
@@ -92,7 +93,7 @@ class Handler:
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self._running.add(task)
         try:
-            await self._attempt(exchange, task)
+            await self._attempt(exchange, task, spare=protocol.spare)
             if not request.content.is_eof() and not down.closed:
                 await discard(request.content)
         finally:
@@ -109,9 +110,11 @@ class Handler:
                 )
         return KEEP if down.keep_alive else CLOSE
 
-    async def _attempt(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
+    async def _attempt(self, exchange: Exchange, task: asyncio.Task[object], *, spare: bool) -> None:
         down, note = exchange.down, exchange.note
         try:
+            if spare and not path_of(exchange.request._message.path).startswith("/health/"):
+                raise too_many_connections()
             await self._answer(exchange)
             if not down.ended:
                 down.abort()

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-__all__ = ["host_of", "is_loopback", "page_is_foreign"]
+from gateway.errors import Forbidden
+
+__all__ = ["ForeignCaller", "host_of", "is_loopback", "page_is_foreign"]
+
+
+class ForeignCaller(Forbidden):
+    """Whoever calls from another machine, or for a page of another site, where only this machine is served."""
+
+    code = "origin_not_allowed"
+    default_reason = None
 
 
 def host_of(authority: str) -> str:

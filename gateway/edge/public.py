@@ -10,14 +10,14 @@ from aiohttp import web
 from gateway.edge.answers import answer_error, answer_json
 from gateway.edge.auth import Keyring
 from gateway.edge.body import BodyBudget, check_declared, read_body
-from gateway.edge.connection import HeadersTooLarge
+from gateway.edge.connection import HeadersTooLarge, UnknownExpectation, UnknownTransferCoding
 from gateway.edge.cors import Cors
 from gateway.edge.downstream import ClientDownstream
 from gateway.edge.handler import Exchange
 from gateway.edge.limits import EdgeLimits
-from gateway.edge.origin import page_is_foreign
+from gateway.edge.origin import ForeignCaller, page_is_foreign
 from gateway.edge.routes import Route, match
-from gateway.errors import Forbidden, MethodNotAllowed
+from gateway.errors import MethodNotAllowed
 from gateway.wire.inbound import Client, Inbound
 
 __all__ = ["Gateway", "Public"]
@@ -59,6 +59,11 @@ class Public:
             raise HeadersTooLarge(
                 f"the header fields are over the limit of {self.limits.header} bytes (server.limits.header)"
             )
+        if request.headers.get("Expect", "100-continue").lower() != "100-continue":
+            raise UnknownExpectation("no Expect but 100-continue is met here")
+        if any(coding.strip().lower() != "chunked" for coding in request.headers.getall("Transfer-Encoding", ())):
+            down.keep_alive = False  # where this body ends is a matter of opinion
+            raise UnknownTransferCoding("no Transfer-Encoding but chunked is read; compress with Content-Encoding")
         route, model = match(request._message.path)
         exchange.route = route.template
         if request.method not in route.methods:
@@ -96,7 +101,7 @@ class Public:
         client = self.keyring.identify(headers.get("Authorization"), headers.get("x-api-key"), request.remote or "")
         # Without keys a page of any site could reach a local gateway through its visitor's browser.
         if self.keyring.open and page_is_foreign(headers) and not self.cors.allows(headers):
-            raise Forbidden("web pages of other origins are not served without a key", code="origin_not_allowed")
+            raise ForeignCaller("web pages of other origins are not served without a key")
         exchange.client = client.name
         return client
 

@@ -10,7 +10,10 @@ from gateway.edge.connection import EdgeProtocol
 from gateway.edge.limits import EdgeLimits
 from gateway.errors import ConfigError, GatewayError
 
-__all__ = ["EdgeServer", "require_c_parser"]
+__all__ = ["RESERVE", "EdgeServer", "require_c_parser"]
+
+RESERVE = 16
+"""Connections over the limit that may ask for the gateway's health."""
 
 
 def require_c_parser() -> None:
@@ -62,6 +65,11 @@ class EdgeServer(web.Server):
     def full(self) -> bool:
         """Whether more connections are open than allowed."""
         return len(self._connections) > self.limits.connections
+
+    @property
+    def overfull(self) -> bool:
+        """Whether the reserve for health checks is used up too: a busy gateway that seems dead would be restarted."""
+        return len(self._connections) > self.limits.connections + RESERVE
 
     def close_idle(self) -> None:
         """Close connections that serve nothing, let the others finish, and offer no keep-alive from here on."""

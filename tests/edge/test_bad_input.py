@@ -9,6 +9,7 @@ import zlib
 import pytest
 
 from gateway.edge.limits import EdgeLimits
+from gateway.edge.server import RESERVE
 from tests.edge.conftest import SECRET, Door, Opener
 from tests.edge.wire_client import request
 
@@ -36,6 +37,7 @@ UNPARSED = {
 TOO_LONG = {
     "field": GET + b"X-Long: " + b"a" * 5000 + b"\r\n\r\n",
     "target": b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+    "number": GET + b"".join(b"X-%d: a\r\n" % i for i in range(300)) + b"\r\n",
     "sum": GET + b"X-Many: " + b"a" * 2000 + b"\r\nX-More: " + b"b" * 3000 + b"\r\n\r\n",
 }
 
@@ -216,6 +218,46 @@ async def test_no_invitation_before_key_and_size_are_checked(open_door: Opener) 
     await client.send(b"x" * 500)
     assert (await client.reply()).json["bytes"] == 500
     assert (await client.request("POST", CHAT, b"x", authorization=f"Bearer {SECRET}")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "code"),
+    [
+        ({"expect": "pancakes", "connection": "close"}, 417, "expectation_failed"),
+        ({"transfer_encoding": "gzip, chunked"}, 501, "unsupported_transfer_encoding"),
+    ],
+)
+async def test_what_no_server_of_this_kind_does(door: Door, fields: dict[str, str], status: int, code: str) -> None:
+    client = await door.connect()
+    await client.send(request("POST", CHAT, **fields) + (b"0\r\n\r\n" if "transfer_encoding" in fields else b""))
+    reply = await client.reply()
+    assert (reply.status, reply.error["code"]) == (status, code)
+    assert "reason" not in reply.error
+    assert await client.ended()
+    assert door.gateway.seen == []
+
+
+async def test_a_full_gateway_still_tells_its_health(open_door: Opener) -> None:
+    door = await open_door(EdgeLimits(connections=2))
+    for _ in range(2):
+        assert (await (await door.connect()).request("GET", "/v1/models")).status == 200
+    for path in ("/health/live", "/health/ready"):
+        probe = await door.connect()
+        reply = await probe.request("GET", path)
+        assert (reply.status, reply.headers["connection"]) == (200, "close")
+        assert await probe.ended()
+    other = await door.connect()
+    reply = await other.request("POST", CHAT, b"x")
+    assert (reply.status, reply.error["code"]) == (503, "too_many_connections")
+    assert await other.ended()
+    assert door.gateway.seen == []
+
+
+async def test_the_reserve_for_health_checks_is_bounded(open_door: Opener) -> None:
+    door = await open_door(EdgeLimits(connections=1))
+    clients = [await door.connect() for _ in range(RESERVE + 2)]
+    reply = await clients[-1].reply()
+    assert (reply.status, reply.error["code"]) == (503, "too_many_connections")
 
 
 async def test_too_many_connections_are_turned_away(open_door: Opener) -> None:
