@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import importlib
 import io
 import os
@@ -25,6 +26,8 @@ COMMANDS = {
 }
 """Subcommands and what they do, in the order in which people meet them."""
 
+_OUTPUT_LOST = frozenset((errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+
 _ABOUT = """\
 kvgate is an admission-controlling inference gateway: one OpenAI-compatible URL in front of several
 engines on unlike hardware.
@@ -42,15 +45,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows a ?, and no traceback
     try:
-        return _run(words)
+        status = _run(words)
+        sys.stdout.flush()
+        return status
     except GatewayError as error:
         print(f"kvgate: {error.message}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader of our output left (`| head`); without this the interpreter complains when it flushes at exit.
+    except OSError as error:
+        # The reader of our output left (`| head`), or the disk is full; without this the interpreter complains when it
+        # flushes at exit.
+        if error.errno not in _OUTPUT_LOST:
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            print(f"kvgate: the output could not be written: {os.strerror(error.errno).lower()}", file=sys.stderr)
         return 1
 
 

@@ -116,7 +116,9 @@ def _written(path: Path, source: Source) -> str:
         return ""
     if path and path[0] == "auth" and path[-1] not in _SHOWN_OF_AUTH:
         return ""
-    text = re.sub(r"//[^/@]*@", "//***@", " ".join(str(value).split()))
+    text = " ".join(str(value).split())
+    if "://" in text or path[-1:] == ("url",):  # who logs in there, and what follows the path, may be secrets
+        text = re.sub(r"[?#].*", lambda mark: f"{mark[0][0]}***", re.sub(r"//.*@", "//***@", text))
     return f"`{text[:59]}…` " if len(text) > 60 else f"`{text}` "
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from gateway import clock
 
@@ -23,7 +23,7 @@ class RotatingFile:
         self._count = count
         self._keep = keep
         self._written = 0
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
 
     def write(self, data: bytes) -> None:
         """Append whole lines; a file that would grow over `size` is put aside first."""
@@ -31,8 +31,9 @@ class RotatingFile:
         if self._written and self._written + len(data) > self._size:
             self._rotate()
             file = self._open()
-        file.write(data)
-        file.flush()
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
         self._written += len(data)
 
     def close(self) -> None:
@@ -41,10 +42,11 @@ class RotatingFile:
             self._file.close()
             self._file = None
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> FileIO:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(mode=0o600)
-        self._file = self._path.open("ab")
+        # Unbuffered: what a full disk refuses must not be tried again, and fail again, when the file is closed.
+        self._file = self._path.open("ab", buffering=0)
         self._written = self._file.tell()
         return self._file
 

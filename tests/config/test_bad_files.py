@@ -54,6 +54,31 @@ def test_no_message_holds_a_secret() -> None:
     assert "sk secret" not in said
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h:1/v1?key=MARK",
+        "ftp://h:1/?key=MARK",
+        "http://h:1#MARK",
+        "http://u:MARK@h:1",
+        "http://u:a/MARK@h:1",
+        "h:1?key=MARK",
+        "http://u:MARK?x@h:1/?a=MARK",
+        "http://h:1/?" + "a" * 80 + "MARK",
+    ],
+)
+def test_what_follows_or_precedes_an_address_is_not_repeated(url: str) -> None:
+    with pytest.raises(Problems) as caught:
+        load(f'backends: [{{name: a, url: "{url}", engine: vllm}}]', ENV)
+    assert "backends[0].url" in str(caught.value)
+    assert "MARK" not in str(caught.value) + repr(caught.value.problems)
+
+
+@pytest.mark.parametrize("text", ["[]", "- a\n- b\n", "[{name: a}]", "7", "some words"])
+def test_a_file_that_is_no_mapping_is_told_so(text: str) -> None:
+    assert said_about(text) == ["f.yaml:1:1: must be a mapping with `backends:` at its top"]
+
+
 def test_a_value_from_the_environment_is_shown_as_it_was_written() -> None:
     env = {"HOST": "not a url and private"}
     with pytest.raises(Problems) as caught:

@@ -187,6 +187,16 @@ class TestDispatcher:
         assert done.stdout == "{\n"
         assert done.stderr == ""
 
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+    @pytest.mark.parametrize(
+        "words", ["check --offline config/home.yaml", "check --offline --json config/home.yaml", "check none", "schema"]
+    )
+    def test_a_full_disk_is_one_sentence(self, words: str) -> None:
+        command = f"{sys.executable} -m gateway.cli {words} > /dev/full"
+        done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert done.stderr == "kvgate: the output could not be written: no space left on device\n"
+
 
 @pytest.mark.parametrize(
     ("size", "text"),

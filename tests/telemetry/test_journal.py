@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from gateway.core.decision import Candidate, Decision, Trace, Verdict
 from gateway.core.reasons import Reason
 from gateway.core.request import Estimate, Request
@@ -156,4 +158,15 @@ def test_a_full_disk_is_counted(admit: Decision) -> None:
     journal.decided(make_request(), admit)
     journal.settled("r-1", DONE)
     journal.close()
+    assert journal.dropped == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_full_disk_loses_lines_and_ends_quietly(request_: Request, admit: Decision, tmp_path: Path) -> None:
+    full = tmp_path / "journal.jsonl"
+    full.symlink_to("/dev/full")
+    journal = Journal(sink=RotatingFile(full))
+    journal.decided(request_, admit)
+    journal.settled("r-1", DONE)
+    journal.close()  # an exception in its thread would fail this test
     assert journal.dropped == 1
