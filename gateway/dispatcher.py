@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from gateway.core.admission import limits_of, refuse
 from gateway.core.decision import Decision, Verdict
 from gateway.core.estimators.prompt_tokens import TextCounts
 from gateway.core.experience import Experience
-from gateway.core.failure import FailureKind
+from gateway.core.failure import BLAMELESS, FailureKind
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
@@ -28,15 +28,15 @@ from gateway.core.quota import RunningByClient
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
-from gateway.core.scheduling import next_try, retry_after
+from gateway.core.scheduling import next_try
 from gateway.core.snapshot import Snapshot
 from gateway.core.waiting import Waiting
-from gateway.errors import GatewayError, StoreError, Unavailable
+from gateway.errors import GatewayError, StoreError
 from gateway.fleet.roster import Roster
 from gateway.state.store import Refused, Store
 from gateway.telemetry.log import log_failure
 from gateway.telemetry.observer import Observer
-from gateway.wire.refusal import refusal
+from gateway.wire.refusal import refusal, shutting_down
 
 __all__ = ["Dispatcher"]
 
@@ -44,8 +44,6 @@ TICK = 0.1
 """Seconds between looks at the queue while somebody waits: deadlines, breakers and decays move without an event."""
 ROUNDS = 3
 """How often one turn starts over when the store refuses what the snapshot allowed."""
-BLAMELESS = frozenset((FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.CANCELLED))
-"""Failures that say nothing about the backend, so it needn't be looked at."""
 LET_GO = 10.0
 """Seconds after which a place is given back though its engine still says that something runs there."""
 EXTENSION = 256
@@ -54,7 +52,7 @@ EXTENSION = 256
 
 @dataclass(slots=True, eq=False)
 class _Arrival:
-    """A request that waits for its lease."""
+    """A request that waits for its lease; `waited` if it was told so at least once."""
 
     request: Request
     chain: Chain
@@ -62,6 +60,7 @@ class _Arrival:
     looked_at: tuple[int, int] = (-1, -1)
     """Version of the prefix beliefs that its hits were taken from."""
     grants: int = 0
+    waited: bool = False
 
 
 class Dispatcher:
@@ -106,7 +105,7 @@ class Dispatcher:
         """Wait for a lease. Raises what `refusal` makes of a no; cancelled, it leaves no trace."""
         arrival = _Arrival(request, chain, asyncio.get_running_loop().create_future())
         if self.closing:
-            raise _closing()
+            raise shutting_down()
         self._arrivals[request.id] = arrival
         self._fresh.append(arrival)
         self._wake.set()
@@ -175,8 +174,7 @@ class Dispatcher:
         """
         request, now = lease.request, self._now()
         if kind is FailureKind.CONTEXT and counted is not None:
-            estimates = {model: estimate.at_least(counted) for model, estimate in request.estimates.items()}
-            request = replace(request, estimates=estimates)
+            request = request.at_least(counted)
         prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
         broken = kind is FailureKind.BROKEN
         died = broken and self.roster.died(lease.backend, lease.granted_at, now)
@@ -249,7 +247,7 @@ class Dispatcher:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         for arrival in list(self._arrivals.values()):
-            self._answer(arrival, _closing())
+            self._answer(arrival, shutting_down())
 
     async def _run(self) -> None:
         while True:
@@ -277,6 +275,8 @@ class Dispatcher:
         for arrival in fresh:
             if arrival.request.id not in self._arrivals:
                 continue  # left already
+            if not self._waiting.length(arrival.request.model):
+                self.experience.drained(arrival.request.model, self._now()).restart(self._now())
             if not self._waiting.offer(arrival.request):
                 if not pumped:
                     await self._pump()
@@ -292,7 +292,7 @@ class Dispatcher:
         for _ in range(ROUNDS):
             snapshot = self.snapshot()
             waiting = tuple(self._waiting.in_order(snapshot.now))
-            if not await self._carry_out(self._within_quota(waiting, snapshot.now), snapshot):
+            if not await self._carry_out(self._running.within_limits(waiting, snapshot.now), snapshot):
                 return
 
     async def _at_the_door(self, arrival: _Arrival) -> None:
@@ -303,7 +303,7 @@ class Dispatcher:
             await self._carry_out([arrival.request], snapshot)
         if arrival.request.id in self._arrivals:
             roll = self._roll()
-            again = retry_after(self._waiting.work(arrival.request.model), self._drain_rate(), roll)
+            again = self.experience.time_to_drain(self._waiting, request, snapshot, roll)
             self._decline(arrival, refuse(arrival.request, Reason.QUEUE_FULL, snapshot.now, roll, again))
 
     async def _carry_out(self, order: Iterable[Request], snapshot: Snapshot) -> bool:
@@ -315,7 +315,10 @@ class Dispatcher:
         anew = False
         for decision in decisions:
             arrival = self._arrivals.get(decision.request)
-            if arrival is None or arrival.answer.done() or decision.verdict is Verdict.WAIT:
+            if arrival is None or arrival.answer.done():
+                continue
+            if decision.verdict is Verdict.WAIT:
+                arrival.waited = True
                 continue
             if decision.verdict is Verdict.ADMIT:
                 anew |= await self._admit(arrival, decision, snapshot)
@@ -333,17 +336,15 @@ class Dispatcher:
         lease_id = f"{request.id}.{request.attempt}.{arrival.grants}"
         arrival.grants += 1
         limits = limits_of(view, self.plan, request, snapshot.now)
-        prefill = decision.predicted_prefill
         try:
-            reply = await self.store.reserve(lease_id, view.name, decision.footprint, prefill, limits, self._now())
+            reply = await self.store.reserve(lease_id, view.name, decision.footprint, decision.predicted_prefill,
+                                             limits, self._now())  # fmt: skip
         except StoreError as error:
             self._answer(arrival, error)
             return False
         if isinstance(reply, Refused):
             return True
-        self.roster.held(view.name, reply.totals)
-        if not decision.alternatives:
-            self.roster.sole(view.name, snapshot.now)
+        self.roster.granted(decision, view.name, reply.totals, snapshot.now)
         lease = Lease(lease_id, request, arrival.chain, decision, view.name, offer, view.block, self._now())
         self.experience.sent(lease, view)
         self._running.enter(request.client)
@@ -356,22 +357,15 @@ class Dispatcher:
             arrival.answer.set_result(lease)
         return False
 
-    def _within_quota(self, waiting: Iterable[Request], now: float) -> Iterator[Request]:
-        """Leave out what its client's own limit holds back, but for those whose time is up."""
-        taken: dict[str, int] = {}
-        for request in waiting:
-            before = taken.get(request.client, 0)
-            if self._running.room(request.client, request.client_limit) > before:
-                taken[request.client] = before + 1
-                yield request
-            elif now >= request.deadline:
-                yield request
-
     def _decline(self, arrival: _Arrival, decision: Decision) -> None:
         if decision.reason is Reason.QUEUE_TIMEOUT:
             request = arrival.request
+            again = self.experience.time_to_drain(self._waiting, request, self.snapshot(), decision.roll)
+            decision = replace(decision, retry_after=again)
             if self._running.room(request.client, request.client_limit) <= 0:
                 decision = replace(decision, reason=Reason.OVER_QUOTA)
+        if arrival.waited and decision.verdict is Verdict.REJECT:
+            decision = replace(decision, verdict=Verdict.SHED)
         self._observer.decided(arrival.request, decision)
         self._answer(arrival, refusal(arrival.request, decision, self.plan))
 
@@ -396,15 +390,8 @@ class Dispatcher:
                 self._waiting.replace(arrival.request)
         return arrival.request
 
-    def _drain_rate(self) -> float:
-        return self.experience.drained_tokens.rate(self._now())
-
     def _let_go(self) -> None:
         """Forget removed backends on which nothing runs any more."""
         for name, models in self.roster.drained(self.totals):
             self.experience.remove(name, models)
             self.drained(name)
-
-
-def _closing() -> Unavailable:
-    return Unavailable("the gateway is shutting down", reason=Reason.SHUTTING_DOWN, retry_after=5)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.core.account import Totals
+from gateway.core.draining import DrainRate, expected_rate
 from gateway.core.estimators.output_length import OutputKey, OutputKind, OutputLengthEstimator
 from gateway.core.estimators.prompt_tokens import PromptTokenEstimator, TextCounts, Tier
+from gateway.core.fair_share import cost_of
 from gateway.core.lease import Ended, Lease
 from gateway.core.pace import Pace
 from gateway.core.prefix.chain import Chain
@@ -17,12 +19,15 @@ from gateway.core.prefix.index import PrefixIndex
 from gateway.core.prefix.reuse import Match
 from gateway.core.prefix.sharing import Sharing
 from gateway.core.prefix.trust import PrefixTrust
-from gateway.core.request import Estimate, Hit
-from gateway.core.scheduling import DrainRate
-from gateway.core.snapshot import BackendView
+from gateway.core.request import Estimate, Hit, Request
+from gateway.core.scheduling import retry_after
+from gateway.core.snapshot import BackendView, Snapshot
+from gateway.core.waiting import Waiting
 
 __all__ = ["Experience"]
 
+_NAMES = 1024
+"""Names whose rates are kept."""
 RESERVED_QUANTILE = 0.9
 """Share of answers that stay within what is reserved for them (algorithms 1.4, middle free share)."""
 
@@ -30,7 +35,7 @@ RESERVED_QUANTILE = 0.9
 class Experience:
     """Estimators, prefix beliefs and speed factors of one gateway."""
 
-    def __init__(self, now: float, entries: int = 262_144) -> None:
+    def __init__(self, entries: int = 262_144) -> None:
         self.tokens = PromptTokenEstimator()
         self.outputs = OutputLengthEstimator()
         self.prefixes = PrefixIndex(entries)
@@ -38,22 +43,54 @@ class Experience:
         self._paces: dict[str, Pace] = {}
         self._told: dict[str, Match] = {}
         self._sharing: dict[str, Sharing] = {}
-        self.drained_tokens = DrainRate(now)
-        """Prompt and output tokens completed a second, over all backends."""
+        self._drained: dict[str, DrainRate] = {}
 
     # --- how long
 
     def estimate(
-        self, model: str, client: str, counts: TextCounts, needs: frozenset[str], *, exact: int | None = None
+        self,
+        model: str,
+        client: str,
+        counts: TextCounts,
+        needs: frozenset[str],
+        *,
+        exact: int | None = None,
+        limit: int | None = None,
+        window: int | None = None,
     ) -> Estimate:
-        """Tokens of a prompt and its answer on a model; `exact` where the prompt came as token ids."""
-        key = _output_key(model, client, needs)
-        mean = max(1, round(self.outputs.mean(key)))
-        high = max(mean, self.outputs.quantile(RESERVED_QUANTILE, key))
+        """Tokens of a prompt and its answer on a model; `exact` where the prompt came as token ids.
+
+        No answer is longer than `limit`, nor together with the prompt longer than `window`, the widest there is.
+        """
         if exact is not None:
-            return Estimate(exact, exact, mean, high, Tier.EXACT)
-        prompt = self.tokens.estimate(model, client, counts)
-        return Estimate(prompt.tokens, prompt.high, mean, high, prompt.tier)
+            tokens, most, tier = exact, exact, str(Tier.EXACT)
+        else:
+            prompt = self.tokens.estimate(model, client, counts)
+            tokens, most, tier = prompt.tokens, prompt.high, str(prompt.tier)
+        cap = limit
+        if window is not None:
+            room = max(1, window - tokens)
+            cap = room if cap is None or room < cap else cap
+        key = _output_key(model, client, needs)
+        mean = max(1, round(self.outputs.mean(key, cap=cap)))
+        high = max(mean, self.outputs.quantile(RESERVED_QUANTILE, key, cap=cap))
+        return Estimate(tokens, most, mean, high, tier)
+
+    def drained(self, model: str, now: float) -> DrainRate:
+        """Prompt and output tokens completed a second for a name that clients use."""
+        found = self._drained.get(model)
+        if found is None:
+            if len(self._drained) >= _NAMES:
+                del self._drained[next(iter(self._drained))]
+            found = self._drained[model] = DrainRate(now)
+        return found
+
+    def time_to_drain(self, waiting: Waiting, request: Request, snapshot: Snapshot, roll: float) -> int:
+        """Seconds, 1 to 59, until what waits for the model of `request` now has been served."""
+        estimate = next(iter(request.estimates.values()), None)
+        expected = expected_rate(snapshot.views, request.estimates, estimate) if estimate is not None else 0.0
+        rate = self.drained(request.model, snapshot.now).rate(snapshot.now, expected, cost_of(request))
+        return retry_after(waiting.work(request.model), rate, roll)
 
     # --- how warm
 
@@ -84,7 +121,7 @@ class Experience:
         holder = _holder(lease.backend, lease.offer.model)
         if view.pool > 0:
             # Slots keep whole sequences, one each; paged caches share blocks and evict the least recently used.
-            self.prefixes.register(holder, view.pool, None if view.backend.shares_prefix else view.slots)
+            self.prefixes.register(holder, view.pool, view.slots if view.backend.keeps_sequences else None)
         footprint = lease.decision.footprint
         self._told[lease.id] = self.prefixes.match(lease.chain, (holder,))[holder]
         if footprint is not None:
@@ -147,7 +184,7 @@ class Experience:
         if ended.output_tokens:
             per_choice = max(1, ended.output_tokens // request.n)
             self.outputs.learn(_output_key(model, request.client, request.needs), per_choice, ended.finished, now)
-            self.drained_tokens.completed((ended.prompt_tokens or 0) + ended.output_tokens, now)
+            self.drained(request.model, now).completed((ended.prompt_tokens or 0) + ended.output_tokens, now)
         pace = self._paces.get(lease.backend)
         if pace is not None:
             pace.ended(lease, ended, totals, now)

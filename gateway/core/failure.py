@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["FailureKind"]
+__all__ = ["BLAMELESS", "FailureKind"]
 
 
 class FailureKind(StrEnum):
@@ -36,3 +36,7 @@ class FailureKind(StrEnum):
     """The connection ended after the request was sent and before the terminal event."""
     CANCELLED = "cancelled"
     """The client left; nobody's fault."""
+
+
+BLAMELESS = frozenset((FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.CANCELLED))
+"""Failures that say nothing about the backend."""

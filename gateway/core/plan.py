@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.core.backend import Backend
-from gateway.core.boundary import Label
+from gateway.core.boundary import Label, within
 from gateway.core.request import Consent
-from gateway.core.snapshot import Snapshot
+from gateway.core.snapshot import Health, Snapshot
 
 __all__ = ["Breaker", "ClassPolicy", "Plan", "QueueLimits", "RetryPolicy", "Route", "RoutingCosts"]
 
@@ -115,12 +115,28 @@ class Plan:
     def route(self, model: str, snapshot: Snapshot) -> Route | None:
         """The route of a client's model name, or None when nobody serves it.
 
-        Without a `models` section each model that a backend offers is a route of its own, under any of its names.
+        A cap at the shortest window of its backends comes as a number. Without a `models` section each model that a
+        backend offers is a route of its own, under any of its names.
         """
         if self.routes:
-            return self.routes.get(model)
+            route = self.routes.get(model)
+            if route is None or route.context != "shortest":
+                return route
+            return replace(route, context=_shortest(route, snapshot))
         for view in snapshot.views:
             for offer in view.offers:
                 if offer.answers_to(model):
                     return Route(name=model, serves=offer.model, label=self.default_label)
         return None
+
+
+def _shortest(route: Route, snapshot: Snapshot) -> int | None:
+    """The window that every backend has that may serve the model of this route, working or not; None when none may."""
+    windows = []
+    for view in snapshot.views:
+        offer = view.offer(route.serves)
+        if offer is None or view.health is Health.DRAINING or not within(route.label, view.backend.clearance):
+            continue
+        cap = view.backend.context_cap
+        windows.append(offer.window if cap is None else min(cap, offer.window))
+    return min(windows, default=None)

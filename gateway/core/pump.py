@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from gateway.core.admission import is_aged, refuse, with_admitted, with_claim
 from gateway.core.decide import decide
@@ -27,8 +26,8 @@ def pump(
 ) -> list[Decision]:
     """Decide upon the waiting requests, in the order given, each on the snapshot that the ones before it leave behind.
 
-    Returns one decision for each request looked at: ADMIT, WAIT, or SHED when its time is up or nothing that works
-    could ever serve it. For each model the scan ends once `queue.scan` requests have to wait; time-outs are found
+    Returns one decision for each request looked at: ADMIT, WAIT, REJECT when nothing that works could ever serve it, or
+    SHED when its time is up. For each model the scan ends once `queue.scan` requests have to wait; time-outs are found
     behind that too.
 
     A request that waited longer than `queue.aging` and finds no room sets room aside on the backend that suits it best,
@@ -52,9 +51,7 @@ def pump(
         decision = decide(plan, request, snapshot, now, draw())
         if decision.verdict is Verdict.ADMIT:
             snapshot = with_admitted(snapshot, decision)
-        elif decision.verdict is Verdict.REJECT:
-            decision = replace(decision, verdict=Verdict.SHED)
-        else:
+        elif decision.verdict is Verdict.WAIT:
             waiting[request.model] = passed + 1
             if decision.reason is Reason.QUEUED and is_aged(plan, request, now):
                 claimed = _preferred(decision.trace.candidates)

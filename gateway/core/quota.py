@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+
+from gateway.core.request import Request
 
 __all__ = ["RunningByClient"]
 
@@ -30,3 +33,14 @@ class RunningByClient:
     def room(self, client: str, limit: int | None) -> float:
         """How many more requests this client may have running under `limit`; infinite without one."""
         return math.inf if limit is None else limit - self._running.get(client, 0)
+
+    def within_limits(self, waiting: Iterable[Request], now: float) -> Iterator[Request]:
+        """Leave out what its client's own limit holds back, but for those whose time is up at `now`."""
+        taken: dict[str, int] = {}
+        for request in waiting:
+            before = taken.get(request.client, 0)
+            if self.room(request.client, request.client_limit) > before:
+                taken[request.client] = before + 1
+                yield request
+            elif now >= request.deadline:
+                yield request

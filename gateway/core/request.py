@@ -91,6 +91,10 @@ class Request:
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
 
+    def at_least(self, counted: int) -> Request:
+        """The same request once an engine has counted so many tokens in its prompt."""
+        return replace(self, estimates={model: each.at_least(counted) for model, each in self.estimates.items()})
+
     def after_failure_on(self, backend: str) -> Request:
         """The same request for its next attempt, not to be sent to this backend again."""
         return replace(self, tried=self.tried | {backend}, attempt=self.attempt + 1)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from gateway.core.reasons import Reason
 from gateway.core.snapshot import BackendView, Health
 
-__all__ = ["RETRY_AFTER_MAX", "RETRY_DEFAULT", "DrainRate", "next_try", "retry_after", "too_late", "wait_for_room"]
+__all__ = ["RETRY_AFTER_MAX", "RETRY_DEFAULT", "next_try", "retry_after", "too_late", "wait_for_room"]
 
 RETRY_AFTER_MAX = 59
 """Seconds; SDKs ignore a Retry-After of a minute and more."""
@@ -16,8 +16,6 @@ RETRY_DEFAULT = 5.0
 """Seconds of work ahead when nothing better is known: about one health probe."""
 _FOREIGN_WAIT = 30.0
 """Seconds to wait for room that only others' traffic can free: about half the half-life of the foreign estimate."""
-_DRAIN_TAU = 30.0
-"""Seconds over which the drain rate is averaged."""
 
 
 def wait_for_room(view: BackendView, reason: Reason, limit: float, needed: float, service: float) -> float:
@@ -69,27 +67,3 @@ def next_try(views: Iterable[BackendView], now: float, roll: float) -> int:
         elif view.health is Health.UP or view.health is Health.TRIAL:
             trials.append(RETRY_DEFAULT)
     return retry_after(min(trials, default=RETRY_DEFAULT), 1.0, roll)
-
-
-class DrainRate:
-    """Work completed a second, averaged over 30 s. The unit of work is the caller's (tokens, device seconds)."""
-
-    __slots__ = ("_at", "_level", "_since")
-
-    def __init__(self, now: float) -> None:
-        self._level = 0.0
-        self._at = now
-        self._since = now
-
-    def completed(self, work: float, now: float) -> None:
-        """Count work that just ended."""
-        self._level = self._decayed(now) + work
-        self._at = now
-
-    def rate(self, now: float) -> float:
-        """Work a second; the average of a young counter is taken over its own age."""
-        age = max(now - self._since, 1.0)
-        return self._decayed(now) / (_DRAIN_TAU * (1.0 - math.exp(-age / _DRAIN_TAU)))
-
-    def _decayed(self, now: float) -> float:
-        return self._level * math.exp(-max(0.0, now - self._at) / _DRAIN_TAU)

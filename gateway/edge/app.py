@@ -81,7 +81,7 @@ class Application:
             plan,
             roster=self.roster,
             store=MemoryStore(),
-            experience=Experience(clock.monotonic()),
+            experience=Experience(),
             observer=self.chronicle,
         )
         self.watch = Watch(

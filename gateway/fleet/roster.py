@@ -12,6 +12,7 @@ from gateway.config.capacity import Capacity, capacity
 from gateway.config.endpoint import Endpoint
 from gateway.config.offers import serving
 from gateway.core.backend import Backend, Offer
+from gateway.core.decision import Decision
 from gateway.core.failure import FailureKind
 from gateway.core.health.breaker import BackendBreaker, BreakerState
 from gateway.core.health.states import Probed, health_of
@@ -188,6 +189,12 @@ class Roster:
             return
         member.peak_running = max(member.peak_running, totals.running)
         member.peak_reserved = max(member.peak_reserved, totals.reserved)
+
+    def granted(self, decision: Decision, name: str, totals: Totals, now: float) -> None:
+        """A lease was entered there; `totals` include it."""
+        self.held(name, totals)
+        if not decision.alternatives:
+            self.sole(name, now)
 
     def progressed(self, name: str, now: float) -> None:
         """A request got tokens from there."""

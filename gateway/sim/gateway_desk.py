@@ -22,7 +22,6 @@ from gateway.core.pump import pump
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
-from gateway.core.scheduling import retry_after
 from gateway.core.snapshot import Snapshot
 from gateway.core.waiting import Waiting
 from gateway.sim.gateway_fleet import SimFleet
@@ -51,7 +50,7 @@ class Desk:
         self.plan = plan
         self.fleet = fleet
         self.ledger = Ledger()
-        self.experience = Experience(0.0)
+        self.experience = Experience()
         self.waiting = Waiting(plan.queue, plan.classes)
         self._budget = RetryBudget(plan.retry)
         self.now = 0.0
@@ -145,8 +144,8 @@ class Desk:
         if not self.waiting.length(request.model):
             self._carry_out([request], snapshot)
         if request.id in self._pending:
-            roll, rate = self._roll(), self.experience.drained_tokens.rate(self.now)
-            again = retry_after(self.waiting.work(request.model), rate, roll)
+            roll = self._roll()
+            again = self.experience.time_to_drain(self.waiting, request, snapshot, roll)
             self._decline(refuse(request, Reason.QUEUE_FULL, self.now, roll, again))
 
     def _carry_out(self, order: Iterable[Request], snapshot: Snapshot) -> bool:

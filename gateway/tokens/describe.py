@@ -74,7 +74,10 @@ def describe(
     Raises MalformedRequest on an odd header, ContextTooLong over the key's own cap.
     """
     chat = measured.chat
-    estimates = {model: _estimate(model, measured, client, experience) for model in route.models}
+    limit = _output_limit(chat.max_tokens, route)
+    estimates = {
+        model: _estimate(model, measured, client, experience, limit, _window(model, snapshot)) for model in route.models
+    }
     longest = max(estimate.prompt for estimate in estimates.values())
     if client.context is not None and 2 * longest - max(e.prompt_high for e in estimates.values()) > client.context:
         raise ContextTooLong(
@@ -102,9 +105,26 @@ def describe(
     )
 
 
-def _estimate(model: str, measured: Measured, client: Client, experience: Experience) -> Estimate:
+def _output_limit(asked: int | None, route: Route) -> int | None:
+    """Output tokens that one choice may have by the client's word and the route's."""
+    wanted = asked if asked is not None else route.output_default
+    ceiling = route.output_ceiling
+    return ceiling if ceiling is not None and (wanted is None or ceiling < wanted) else wanted
+
+
+def _window(model: str, snapshot: Snapshot) -> int | None:
+    """The widest window that any backend has for a model; None while no one offers it."""
+    offers = (offer for view in snapshot.views if (offer := view.offer(model)) is not None)
+    return max((offer.window for offer in offers), default=None)
+
+
+def _estimate(
+    model: str, measured: Measured, client: Client, experience: Experience, limit: int | None, window: int | None
+) -> Estimate:
     chat = measured.chat
-    estimate = experience.estimate(model, client.name, measured.counts, chat.needs, exact=chat.prompt_tokens)
+    estimate = experience.estimate(
+        model, client.name, measured.counts, chat.needs, exact=chat.prompt_tokens, limit=limit, window=window
+    )
     if not chat.images:
         return estimate
     more = chat.images * IMAGE_TOKENS

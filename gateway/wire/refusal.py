@@ -18,7 +18,7 @@ from gateway.errors import (
     UnknownModel,
 )
 
-__all__ = ["refusal", "unknown_model"]
+__all__ = ["refusal", "shutting_down", "unknown_model"]
 
 
 def refusal(request: Request, decision: Decision, plan: Plan) -> GatewayError:
@@ -30,6 +30,11 @@ def refusal(request: Request, decision: Decision, plan: Plan) -> GatewayError:
     if error.retry_after is None:
         error.retry_after = decision.retry_after
     return error
+
+
+def shutting_down() -> Unavailable:
+    """What a request is told that can't be served any more."""
+    return Unavailable("the gateway is shutting down", reason=Reason.SHUTTING_DOWN, retry_after=5)
 
 
 def unknown_model(model: str, known: tuple[str, ...]) -> UnknownModel:

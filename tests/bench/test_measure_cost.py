@@ -66,7 +66,7 @@ def best_seconds(action: Callable[[], object], runs: int = 12) -> float:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_megabyte_of_chat_is_measured_and_estimated(kind: str, body: bytes) -> None:
-    experience = Experience(0.0)
+    experience = Experience()
 
     def estimated() -> int:
         measured = measure("chat", body, b"salt")

@@ -67,13 +67,13 @@ def test_who_is_past_the_deadline_is_shed() -> None:
     assert decisions[0].retry_after == 5
 
 
-def test_who_can_never_be_served_is_shed_with_the_reason() -> None:
+def test_who_can_never_be_served_is_refused_with_the_reason() -> None:
     decisions = run([request("long", prompt=90_000)], snapshot(view("a")))
-    assert [(d.verdict, d.reason, d.limit) for d in decisions] == [(Verdict.SHED, Reason.CONTEXT_TOO_LONG, 32_768)]
+    assert [(d.verdict, d.reason, d.limit) for d in decisions] == [(Verdict.REJECT, Reason.CONTEXT_TOO_LONG, 32_768)]
 
 
-def test_a_dead_fleet_sheds_and_a_loading_one_keeps_waiting() -> None:
-    assert run([request()], snapshot(view("a", health=Health.DOWN)))[0].verdict is Verdict.SHED
+def test_a_dead_fleet_refuses_and_a_loading_one_keeps_waiting() -> None:
+    assert run([request()], snapshot(view("a", health=Health.DOWN)))[0].verdict is Verdict.REJECT
     assert run([request()], snapshot(view("a", health=Health.LOADING)))[0].verdict is Verdict.WAIT
 
 

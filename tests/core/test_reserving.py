@@ -4,11 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.boundary import Label
+from gateway.core.decide import decide
 from gateway.core.kv.shape import round_up
 from gateway.core.plan import Route
 from gateway.core.request import Estimate
 from gateway.core.reserving import FLOOR_OUTPUT, footprint_of, low_side, window_of
-from tests.core.fleet import hit, offer, plan, request, view
+from gateway.core.snapshot import Health
+from tests.core.fleet import NOW, hit, offer, plan, request, snapshot, view
 
 ROUTE = Route("m", "m")
 
@@ -96,6 +99,24 @@ def test_the_narrowest_window_holds() -> None:
     assert window_of(view(context_cap=50_000), wide, ROUTE, plan()) == 50_000
     assert window_of(view(context_cap=50_000), wide, Route("m", "m", context=20_000), plan()) == 20_000
     assert window_of(view(), wide, Route("m", "m", context="longest"), plan()) == 100_000
+
+
+def test_a_route_capped_at_the_shortest_window_is_held_to_that() -> None:
+    fleet = snapshot(
+        view("wide", offers=(offer(window=65_536),), context_cap=16_384),
+        view("narrow", offers=(offer(window=8192),), clearance=Label.PUBLIC),
+        view("other", offers=(offer("n", window=4096),)),
+        view("leaving", offers=(offer(window=4096),), health=Health.DRAINING),
+    )
+    policy = plan(Route("m", "m", context="shortest"))
+    resolved = policy.route("m", fleet)
+    assert resolved is not None
+    assert resolved.context == 8192
+    assert decide(policy, request(prompt=9000), fleet, NOW, 0.0).limit == 8192
+    secret = plan(Route("m", "m", context="shortest", label=Label.CONFIDENTIAL)).route("m", fleet)
+    assert secret is not None
+    assert secret.context == 16_384, "the narrow one may not see it"
+    assert plan(Route("m", "m", context="shortest")).route("m", snapshot()) == Route("m", "m")
 
 
 @given(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.reasons import Reason
-from gateway.core.scheduling import DrainRate, next_try, retry_after, too_late, wait_for_room
+from gateway.core.scheduling import next_try, retry_after, too_late, wait_for_room
 from gateway.core.snapshot import Health
 from tests.core.fleet import NOW, view
 
@@ -59,19 +59,3 @@ def test_trying_again_waits_for_the_next_trial_when_all_rest() -> None:
 def test_a_chance_below_two_percent_is_too_late() -> None:
     assert not too_late(wait=100.0, left=-100.0 * math.log(0.97))
     assert too_late(wait=100.0, left=-100.0 * math.log(0.99))
-
-
-def test_drain_rate_follows_what_ends() -> None:
-    drain = DrainRate(0.0)
-    assert drain.rate(0.0) == 0.0
-    for second in range(1, 301):
-        drain.completed(50.0, float(second))
-    assert drain.rate(300.0) == pytest.approx(50.0, rel=0.05)
-    assert drain.rate(330.0) == pytest.approx(50.0 / math.e, rel=0.05)
-
-
-def test_a_young_drain_rate_is_taken_over_its_own_age() -> None:
-    drain = DrainRate(0.0)
-    for second in range(1, 4):
-        drain.completed(50.0, float(second))
-    assert drain.rate(3.0) == pytest.approx(50.0, rel=0.05)

@@ -106,7 +106,7 @@ class Rig:
             plan_of(*names, **plan),
             roster=self.roster,
             store=self.store,
-            experience=Experience(NOW),
+            experience=Experience(),
             observer=self.seen,
             now=self.clock,
             roll=lambda: 0.5,

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.core.decision import Decision
+from gateway.core.decision import Decision, Verdict
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
 from gateway.core.plan import QueueLimits
 from gateway.core.reasons import Reason
 from gateway.engines.adapter import Load
-from gateway.errors import GatewayError, OverQuota, Saturated, StoreError, Unavailable
+from gateway.errors import ContextTooLong, GatewayError, OverQuota, Saturated, StoreError, Unavailable
 from tests.core.fleet import request
 from tests.shell.dispatch_rig import Rig, plan_of, turns
 
@@ -437,3 +437,62 @@ async def test_a_first_token_after_the_end_counts_for_nothing(make: Make) -> Non
     rig.dispatcher.first_token(lease)
     rig.dispatcher.progress(lease, 5)
     assert rig.dispatcher.totals("a").decoding == 0
+
+
+async def test_only_who_had_waited_is_shed_and_others_are_refused(make: Make) -> None:
+    rig = make(slots=1)
+    lease = await rig.submit(request("runs"))
+    too_long = rig.submit(request("long", prompt=90_000))
+    waits = rig.submit(request("waits"))
+    with pytest.raises(ContextTooLong):
+        await too_long
+    await turns()
+    rig.pass_time(61.0)
+    with pytest.raises(Saturated):
+        await waits
+    end(rig, lease)
+    assert [(d.request, d.verdict) for d in rig.seen.decisions] == [
+        ("runs", Verdict.ADMIT),
+        ("long", Verdict.REJECT),
+        ("waits", Verdict.SHED),
+    ]
+
+
+async def test_who_waits_for_an_engine_that_then_goes_away_is_shed(make: Make) -> None:
+    rig = make(slots=1)
+    lease = await rig.submit(request("runs"))
+    waits = rig.submit(request("waits"))
+    await turns()
+    rig.roster.unreachable("a", "connection refused", True, rig.clock.now)
+    rig.dispatcher.fleet_changed()
+    with pytest.raises(Unavailable):
+        await waits
+    end(rig, lease)
+    assert rig.seen.decisions[-1].verdict is Verdict.SHED
+
+
+async def test_a_full_queue_tells_when_it_will_have_drained(make: Make) -> None:
+    rig = make(slots=2, queue=QueueLimits(length=4, wait=60.0))
+    running = [await rig.submit(request(f"r{n}", output=20)) for n in range(2)]
+    waiting = [rig.submit(request(f"w{n}", output=20)) for n in range(4)]
+    await turns()
+
+    async def told() -> int:
+        with pytest.raises(Saturated) as refused:
+            await rig.submit(request(output=20))
+        return int(refused.value.retry_after or 0)
+
+    # Nothing has ended yet: what the speeds promise.
+    assert 1 <= await told() <= 5
+    for _ in range(8):
+        # Each takes ten seconds in fact, and so does the next.
+        rig.pass_time(5.0)
+        end(rig, running.pop(0))
+        running.append(await waiting.pop(0))
+        waiting.append(rig.submit(request(f"x{rig.clock.now}", output=20)))
+        await turns()
+    assert 15 <= await told() <= 40
+    for task in waiting:
+        task.cancel()
+    end(rig, *running)
+    await turns()

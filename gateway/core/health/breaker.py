@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from gateway.core.failure import FailureKind
+from gateway.core.failure import BLAMELESS, FailureKind
 from gateway.core.plan import Breaker
 
 __all__ = ["BackendBreaker", "BreakerState"]
 
-_BLAMELESS = frozenset(
-    (FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.CANCELLED, FailureKind.BUSY, FailureKind.LOADING)
-)
-"""Says nothing about the backend: the caller's mistakes, and an engine that is merely busy or not ready."""
+_NOT_COUNTED = BLAMELESS | {FailureKind.BUSY, FailureKind.LOADING}
+"""The caller's mistakes, and an engine that is merely busy or not ready."""
 _HARD = frozenset((FailureKind.CONNECT, FailureKind.CREDENTIALS))
 """Nothing can work there; everything else is soft, and may pass."""
 _FORGET = 600.0
@@ -65,7 +63,7 @@ class BackendBreaker:
         The `last` working backend of those that may serve the request is not switched off by what may pass. A `sole`
         one, for which some requests have no other at all, never rests for longer than `policy.open` after such.
         """
-        if kind in _BLAMELESS:
+        if kind in _NOT_COUNTED:
             return
         state = self.state(now)
         if state is BreakerState.OPEN:
