@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["BLAMELESS", "FailureKind"]
+__all__ = ["BLAMELESS", "SENTENCES", "FailureKind"]
 
 
 class FailureKind(StrEnum):
@@ -40,3 +40,20 @@ class FailureKind(StrEnum):
 
 BLAMELESS = frozenset((FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.CANCELLED))
 """Failures that say nothing about the backend."""
+
+SENTENCES: dict[FailureKind, str] = {
+    FailureKind.CONNECT: "could not be reached",
+    FailureKind.BUSY: "was busy and turned it away",
+    FailureKind.LOADING: "was still loading its model",
+    FailureKind.CLIENT: "found fault with the request itself",
+    FailureKind.CONTEXT: "counted more tokens than its window holds",
+    FailureKind.CREDENTIALS: "refused the gateway's own key",
+    FailureKind.NOT_FOUND: "does not serve this model or path",
+    FailureKind.SERVER: "answered with an error of its own",
+    FailureKind.MEMORY: "ran out of memory or KV cache",
+    FailureKind.FIRST_TOKEN: "gave no token within the limit",
+    FailureKind.TOKEN_GAP: "stopped in the middle of its answer",
+    FailureKind.BROKEN: "broke the connection before its answer was whole",
+    FailureKind.CANCELLED: "was let go, since the client left",
+}
+"""One sentence fragment a kind, readable after a backend's name."""

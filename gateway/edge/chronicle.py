@@ -51,6 +51,7 @@ class Chronicle:
         note.backend, note.queue_s = lease.backend, round(lease.queued, 6)
         if ended.failure is not None:
             metrics.failed(lease.backend, str(ended.failure))
+            self._journal.failed(request.id, lease.backend, ended.failure)
             if not ended.shown:
                 return  # another attempt may follow; `failed` is told if none does
             self._settle(lease, ended, "failed", note)

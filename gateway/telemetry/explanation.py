@@ -12,6 +12,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from gateway.core.failure import SENTENCES, FailureKind
 from gateway.telemetry.figures import count, ratio, seconds
 from gateway.telemetry.weighed import Costs, candidate_lines, sentence
 
@@ -36,17 +37,26 @@ def explain_text(record: Mapping[str, Any]) -> RenderableType:
             parts += [Text(""), _indented(candidate_lines(decision))]
         if any(candidate.get("total") is not None for candidate in decision.get("candidates", ())):
             parts += [Text(""), _indented(Costs(decision))]
-        if not last and decision.get("verdict") == "admit":
-            parts += [
-                Text(""),
-                Text(f"{decision.get('backend')} failed before its first token; tried elsewhere", "red"),
-            ]
+        if decision.get("verdict") == "admit" and (not last or decision.get("failed")):
+            parts += [Text(""), Text(_failed(decision, {} if last else decisions[number]), "red")]
     last_one: _Row = decisions[-1] if decisions else {}
     if settled is not None:
         parts += [Text(""), *_outcome(record, last_one, settled)]
     elif last_one.get("verdict") == "admit":
         parts += [Text(""), Text("… not finished yet", "yellow")]
     return Group(*parts)
+
+
+def _failed(decision: _Row, following: _Row) -> str:
+    """How the attempt under a decision failed, and whether the decision after it made another."""
+    try:
+        how = SENTENCES[FailureKind(decision.get("failed", ""))]
+    except ValueError:
+        how = "failed before its first token"
+    backend, then = decision.get("backend"), ""
+    if following.get("verdict") == "admit":
+        then = "; asked again" if following.get("backend") == backend else "; tried elsewhere"
+    return f"{backend} {how}{then}"
 
 
 def _indented(what: RenderableType) -> Padding:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from gateway import clock
-from gateway.core.decision import Decision
+from gateway.core.decision import Decision, Verdict
+from gateway.core.failure import FailureKind
 from gateway.core.request import Request
 from gateway.telemetry.line_writer import LineSink, LineWriter
 from gateway.telemetry.record import Record, Settled, entry_record
@@ -25,9 +26,12 @@ class _Entry:
     request: Request
     decisions: list[Decision] = field(default_factory=list)
     settled: Settled | None = None
+    failures: dict[int, FailureKind] = field(default_factory=dict)
+    """How the attempt under a decision failed, by the decision's identity."""
 
     def record(self) -> Record:
-        return entry_record(self.at, self.request, self.decisions, self.settled)
+        failures = [self.failures.get(id(decision)) for decision in self.decisions]
+        return entry_record(self.at, self.request, self.decisions, self.settled, failures)
 
 
 class Journal:
@@ -60,8 +64,18 @@ class Journal:
                 self._entries.popitem(last=False)
         entry.request = request
         if len(entry.decisions) >= _DECISIONS:
-            del entry.decisions[1]
+            entry.failures.pop(id(entry.decisions.pop(1)), None)
         entry.decisions.append(decision)
+
+    def failed(self, request_id: str, backend: str, kind: FailureKind) -> None:
+        """Note how the last attempt at that backend failed. Nothing happens for an id that has left the memory."""
+        entry = self._entries.get(request_id)
+        if entry is None or entry.settled is not None:
+            return
+        for decision in reversed(entry.decisions):
+            if decision.verdict is Verdict.ADMIT and decision.backend == backend:
+                entry.failures[id(decision)] = kind
+                return
 
     def settled(self, request_id: str, settled: Settled) -> None:
         """Note how a request ended, and write its line. Nothing happens for an id that has already left the memory."""

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from gateway.core.decision import Candidate, Decision
+from gateway.core.failure import FailureKind
 from gateway.core.footprint import Footprint
 from gateway.core.request import Request
 
@@ -131,14 +132,26 @@ def decision_record(decision: Decision, request: Request) -> Record:
     return {"id": request.id, "request": _request(request), "decisions": [_decision(decision)]}
 
 
-def entry_record(at: float, request: Request, decisions: Sequence[Decision], settled: Settled | None) -> Record:
-    """All decisions on one request, and what came of it. `at` is seconds since the epoch, when it was first decided."""
+def entry_record(
+    at: float,
+    request: Request,
+    decisions: Sequence[Decision],
+    settled: Settled | None,
+    failures: Sequence[FailureKind | None] = (),
+) -> Record:
+    """All decisions on one request, and what came of it. `at` is seconds since the epoch, when it was first decided.
+
+    `failures`: how the attempt under each decision failed, None where it did not.
+    """
     record: Record = {
         "id": request.id,
         "at": at,
         "request": _request(request),
         "decisions": [_decision(decision) for decision in decisions],
     }
+    for row, kind in zip(record["decisions"], failures, strict=False):
+        if kind is not None:
+            row["failed"] = str(kind)
     if settled is not None:
         record["settled"] = _dense({name: getattr(settled, name) for name in Settled.__slots__})
     return record

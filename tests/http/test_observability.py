@@ -5,7 +5,7 @@ import json
 import re
 
 from gateway.core.snapshot import Health
-from tests.relay.fake_engine import DONE, FINISH, ROLE, STREAM_HEAD, Request, Wire, chunk, token
+from tests.relay.fake_engine import DONE, FINISH, ROLE, STREAM_HEAD, Request, Wire, chunk, json_answer, token
 from tests.shell.engine_double import says, vllm
 from tests.shell.fixtures import Start
 
@@ -133,3 +133,12 @@ async def test_a_decision_can_be_asked_for_by_the_id_that_the_answer_names(start
     assert "b1" in text
     assert "not_served" in text  # why the other fell out
     assert (await gateway.get("/admin/decisions/req-nothing", admin=True)).status == 404
+
+
+async def test_a_failed_attempt_can_be_explained(start: Start) -> None:
+    failing = vllm(json_answer({"error": {"message": "boom", "code": 500}}, 500))
+    gateway = await start({"b1": failing, "b2": vllm(says("fine"))}, b2={"device": "dgx-spark"})
+    reply = await gateway.chat()
+    assert reply.status == 200
+    record = await gateway.admin(f"/admin/decisions/{reply.headers['x-kvgate-decision']}")
+    assert [(d["backend"], d.get("failed")) for d in record["decisions"]] == [("b1", "server"), ("b2", None)]

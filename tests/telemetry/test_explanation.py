@@ -10,6 +10,7 @@ from rich.console import Console
 
 from gateway.cli import explain
 from gateway.core.decision import Decision, Verdict
+from gateway.core.failure import SENTENCES, FailureKind
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.telemetry.explanation import explain_text
@@ -85,6 +86,19 @@ def test_every_reason_has_its_sentence(request_: Request) -> None:
         assert "try again in 7.00 s" in text
         assert "at most 4,096 tokens fit" in text
         assert str(reason) not in text or "_" not in str(reason)
+
+
+def test_how_each_attempt_failed(request_: Request, admit: Decision) -> None:
+    decisions = [admit, admit, make_admit(backend="spark")]
+    failures = [FailureKind.LOADING, FailureKind.SERVER, FailureKind.FIRST_TOKEN]
+    text = shown(entry_record(1e9, request_, decisions, None, failures), width=200)
+    assert "rig was still loading its model; asked again" in text
+    assert "rig answered with an error of its own; tried elsewhere" in text
+    assert "spark gave no token within the limit\n" in text
+
+
+def test_every_kind_of_failure_has_its_sentence() -> None:
+    assert set(SENTENCES) == set(FailureKind)
 
 
 def parse(*argv: str) -> argparse.Namespace:

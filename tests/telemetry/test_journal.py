@@ -7,6 +7,7 @@ from threading import Event
 import pytest
 
 from gateway.core.decision import Candidate, Decision, Trace, Verdict
+from gateway.core.failure import FailureKind
 from gateway.core.reasons import Reason
 from gateway.core.request import Estimate, Request
 from gateway.telemetry.journal import Journal
@@ -34,6 +35,24 @@ def test_decisions_of_one_request_join_and_are_settled_once(request_: Request, a
     assert record["settled"]["outcome"] == "completed"
     assert record["settled"]["cached_tokens"] == 7900
     assert journal.record("r-2") is None
+
+
+def test_each_failed_attempt_keeps_what_went_wrong(request_: Request, admit: Decision) -> None:
+    journal = Journal()
+    journal.decided(request_, admit)
+    journal.failed("r-1", "rig", FailureKind.SERVER)
+    journal.decided(request_, make_admit(backend="spark"))
+    journal.failed("r-1", "rig", FailureKind.BROKEN)  # told late
+    journal.failed("r-1", "spark", FailureKind.FIRST_TOKEN)
+    journal.failed("r-2", "spark", FailureKind.FIRST_TOKEN)
+    record = journal.record("r-1")
+    assert record is not None
+    assert [decision["failed"] for decision in record["decisions"]] == ["broken", "first_token"]
+    for now in range(20):
+        journal.decided(request_, make_admit(now=200.0 + now))
+    record = journal.record("r-1")
+    assert record is not None
+    assert [decision.get("failed") for decision in record["decisions"]] == ["broken"] + [None] * 7
 
 
 def test_memory_is_a_ring_and_long_waits_keep_first_and_last(admit: Decision) -> None:
