@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
 
 from gateway.edge.connection import HIGH_WATER
 from gateway.edge.downstream import ClientDownstream
-from gateway.errors import ContextTooLong, Saturated, StreamBroken
+from gateway.errors import ClientClosed, ContextTooLong, Saturated, StreamBroken
 from gateway.wire.inbound import Inbound
 from tests.edge.conftest import Door
 from tests.edge.wire_client import request
@@ -151,6 +153,40 @@ async def test_errors_say_when_to_come_back_or_that_it_wont_help(door: Door) -> 
         "context_length_exceeded",
         "false",
     )
+
+
+class Held:
+    """What a frame holds of a request, and can be seen to let go of."""
+
+
+@pytest.mark.parametrize("kind", [Saturated, KeyError, ClientClosed])
+async def test_an_error_keeps_nothing_of_its_request(door: Door, kind: type[Exception]) -> None:
+    held: list[weakref.ref[Held]] = []
+
+    async def attempt(error: Exception) -> None:
+        body = Held()
+        held.append(weakref.ref(body))
+        raise error
+
+    async def serve(inbound: Inbound, down: ClientDownstream) -> None:
+        error = kind("no")  # named by a variable of a frame that it holds: a cycle
+        try:
+            await attempt(error)
+        except kind as cause:
+            again = kind("no again")
+            raise again from cause
+
+    door.gateway.behave = serve
+    client = await door.connect()
+    gc.collect()
+    gc.disable()
+    try:
+        await client.send(request("POST", CHAT, b"{}"))
+        await client.reader.read(1)
+        await asyncio.sleep(0.05)
+        assert [ref() for ref in held] == [None]
+    finally:
+        gc.enable()
 
 
 async def test_an_unforeseen_error_tells_the_client_nothing_and_the_log_where(door: Door) -> None:
