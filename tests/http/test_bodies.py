@@ -188,3 +188,32 @@ async def test_an_upload_that_an_engine_does_not_read_is_not_waited_for_after_th
     await engine.asked_for(1)
     client.close()
     await gateway.idle(2)
+
+
+async def test_a_body_of_megabytes_reaches_the_engine_byte_for_byte_but_for_the_edits(start: Start) -> None:
+    engine = vllm(says("ok"), window=8_000_000, pool=16_000_000)
+    gateway = await start({"b1": engine}, b1={"queued_prefill": "6000s"})
+    text = "some words, again and again; " * 220_000
+    for more in ({}, {"priority": 3, "stream": True, "max_tokens": 7}):
+        body = json.dumps({"model": "tiny", **more, "messages": [{"role": "user", "content": text}]}).encode()
+        assert len(body) > 4 << 20
+        reply = await gateway.ask(body)
+        assert reply.status == 200, reply.body
+        sent = json.loads(engine.asked[-1].body)
+        assert sent["messages"] == [{"role": "user", "content": text}]
+        assert "priority" not in sent
+        assert b'"messages": [{"role": "user", "content": "some words, again' in engine.asked[-1].body
+
+
+@pytest.mark.parametrize("members", [1_001, 500_000])
+async def test_a_body_of_very_many_members_is_refused(start: Start, members: int) -> None:
+    gateway = await start({"b1": vllm()})
+    body = json.dumps({"model": "tiny", "messages": [], **{f"k{i}": 1 for i in range(members)}}).encode()
+    asked = asyncio.create_task(gateway.ask(body.replace(b"[]", b'[{"role": "user", "content": "a"}]')))
+    slowest = 0.0
+    while not asked.done():
+        before = clock.monotonic()
+        assert (await gateway.get("/health/live")).status == 200
+        slowest = max(slowest, clock.monotonic() - before)
+    assert (asked.result().status, asked.result().error["code"]) == (400, "too_many_members")
+    assert slowest < 0.5
