@@ -111,11 +111,11 @@ class Pipeline:
             failure = await self._attempt(lease, measured, inbound, down)
             if failure is None:
                 return
-            following = self._dispatcher.retry(lease, failure[0].kind, counted=counted_in(failure[0]))
+            following = self._dispatcher.leases.retry(lease, failure[0].kind, counted=counted_in(failure[0]))
             if following is not None:
                 self._chronicle.retried(lease)
         if failure is not None:
-            error = engine_refusal(*failure, again=self._dispatcher.try_again_in(lease))
+            error = engine_refusal(*failure, again=self._dispatcher.leases.try_again_in(lease))
             raise self._told(request, error, inbound, tried=True) from failure[1]
 
     def _told(self, request: Request, error: GatewayError, inbound: Inbound, *, tried: bool) -> GatewayError:
@@ -125,7 +125,7 @@ class Pipeline:
 
     def _describe(self, inbound: Inbound, measured: Measured) -> Request:
         dispatcher, client = self._dispatcher, inbound.client
-        snapshot = dispatcher.snapshot()
+        snapshot = dispatcher.leases.snapshot()
         route = route_of(measured.chat.model, client, dispatcher.plan, snapshot)
         inbound.note.model = route.name
         inbound.note.request_id = request_id = f"req-{secrets.token_hex(8)}"
@@ -135,7 +135,7 @@ class Pipeline:
             client,
             route,
             dispatcher.plan,
-            dispatcher.experience,
+            dispatcher.leases.experience,
             inbound.headers,
             snapshot,
         )
@@ -161,7 +161,9 @@ class Pipeline:
             ended = ended_of(meter, outcome, failure, rest, shown=down.started, text_only=not measured.chat.images)
             if failure is not None and failure.kind is FailureKind.BROKEN:
                 self._suspects.broke(measured.chain.whole, lease.backend, clock.monotonic())
-            self._dispatcher.settle(lease, ended, measured.counts, linger=lingers(upstream, outcome, failure, meter))
+            self._dispatcher.leases.settle(
+                lease, ended, measured.counts, linger=lingers(upstream, outcome, failure, meter)
+            )
             self._chronicle.ended(lease, ended, inbound.note)
         return None
 
@@ -171,11 +173,11 @@ class Pipeline:
             return answer_headers(lease.decision, lease.backend, request.id, lease.queued, ttft, dropped)
 
         def first_token() -> None:
-            self._dispatcher.first_token(lease)
+            self._dispatcher.leases.first_token(lease)
             down.extra = fields()
 
         def progress(tokens: int) -> None:
-            self._dispatcher.progress(lease, tokens)
+            self._dispatcher.leases.progress(lease, tokens)
 
         down.extra = fields()
         return Hooks(first_token=first_token, progress=progress)

@@ -34,6 +34,10 @@ class RunningByClient:
         """How many more requests this client may have running under `limit`; infinite without one."""
         return math.inf if limit is None else limit - self._running.get(client, 0)
 
+    def has_room(self, request: Request) -> bool:
+        """Whether its client's own limit lets this request run now."""
+        return self.room(request.client, request.client_limit) > 0
+
     def within_limits(self, waiting: Iterable[Request], now: float) -> Iterator[Request]:
         """Leave out what its client's own limit holds back, but for those whose time is up at `now`."""
         taken: dict[str, int] = {}

@@ -30,6 +30,7 @@ from gateway.edge.public import Public
 from gateway.edge.server import EdgeServer
 from gateway.edge.tls import server_context
 from gateway.errors import ConfigError
+from gateway.fleet.leases import Leases
 from gateway.fleet.roster import Roster
 from gateway.fleet.watch import Watch
 from gateway.pipeline import Pipeline
@@ -77,19 +78,14 @@ class Application:
         self.metrics = Metrics(self._gauges)
         self.chronicle = Chronicle(self.metrics, self.journal)
         self.roster = Roster()
-        self.dispatcher = Dispatcher(
-            plan,
-            roster=self.roster,
-            store=MemoryStore(),
-            experience=Experience(),
-            observer=self.chronicle,
-        )
+        self.leases = Leases(plan, roster=self.roster, store=MemoryStore(), experience=Experience())
+        self.dispatcher = Dispatcher(plan, leases=self.leases, observer=self.chronicle)
         self.watch = Watch(
             self.roster,
-            totals=self.dispatcher.totals,
+            totals=self.leases.totals,
             changed=self._fleet_changed,
-            restarted=self.dispatcher.restarted,
-            observed=self.dispatcher.observed,
+            restarted=self.leases.restarted,
+            observed=self.leases.observed,
             interval=loaded.policy.health.probe,
         )
         self.wheel = TimerWheel()
@@ -98,8 +94,8 @@ class Application:
         self.pipeline = Pipeline(
             measurer=self.measurer, dispatcher=self.dispatcher, upstreams=self.switchboard, chronicle=self.chronicle
         )
-        self.dispatcher.look_at, self.dispatcher.sample_in = self.watch.look_now, self.watch.sample_in
-        self.dispatcher.drained = self._drained
+        self.leases.look_at, self.leases.sample_in = self.watch.look_now, self.watch.sample_in
+        self.leases.drained = self._drained
         limits = settings.server.limits
         self.limits = EdgeLimits(
             body=limits.body,
@@ -177,13 +173,13 @@ class Application:
 
     def models(self, client: Client) -> bytes:
         """The models that this client may use."""
-        plan, snapshot = self.dispatcher.plan, self.dispatcher.snapshot()
+        plan, snapshot = self.dispatcher.plan, self.leases.snapshot()
         names = visible(client, plan, snapshot)
         return model_list([model_entry(name, plan, snapshot, self._created) for name in names])
 
     def model(self, client: Client, model: str) -> bytes:
         """One of them; raises UnknownModel or Forbidden."""
-        plan, snapshot = self.dispatcher.plan, self.dispatcher.snapshot()
+        plan, snapshot = self.dispatcher.plan, self.leases.snapshot()
         route_of(model, client, plan, snapshot)
         return model_one(model_entry(model, plan, snapshot, self._created))
 
@@ -215,7 +211,7 @@ class Application:
 
     def backends(self) -> list[dict[str, Any]]:
         """Every backend as it stands now."""
-        return backend_rows(self.dispatcher.snapshot(), self.roster)
+        return backend_rows(self.leases.snapshot(), self.roster)
 
     def queue(self) -> dict[str, Any]:
         """What waits, by model name."""
@@ -264,7 +260,7 @@ class Application:
         self._know_names()
 
     def _gauges(self) -> GaugeReading:
-        views = self.dispatcher.snapshot().views
+        views = self.leases.snapshot().views
         models = dict.fromkeys(self.dispatcher.plan.routes, 0)
         for view in views:
             if not self.dispatcher.plan.routes:

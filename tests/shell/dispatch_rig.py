@@ -21,6 +21,7 @@ from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Facts, FoundModel
+from gateway.fleet.leases import Leases
 from gateway.fleet.roster import Roster
 from gateway.state.memory_store import MemoryStore
 from tests.core.fleet import DEVICE, NOW
@@ -102,18 +103,14 @@ class Rig:
         self.sample_in: list[tuple[str, float]] = []
         self.slots = slots
         names = names or ("a",)
-        self.dispatcher = Dispatcher(
-            plan_of(*names, **plan),
-            roster=self.roster,
-            store=self.store,
-            experience=Experience(),
-            observer=self.seen,
-            now=self.clock,
-            roll=lambda: 0.5,
+        made = plan_of(*names, **plan)
+        self.leases = Leases(
+            made, roster=self.roster, store=self.store, experience=Experience(), now=self.clock, roll=lambda: 0.5
         )
-        self.dispatcher.drained = self.drained.append
-        self.dispatcher.look_at = self.looked_at.append
-        self.dispatcher.sample_in = lambda name, seconds: self.sample_in.append((name, seconds))
+        self.dispatcher = Dispatcher(made, leases=self.leases, observer=self.seen, now=self.clock, roll=lambda: 0.5)
+        self.dispatcher.leases.drained = self.drained.append
+        self.dispatcher.leases.look_at = self.looked_at.append
+        self.dispatcher.leases.sample_in = lambda name, seconds: self.sample_in.append((name, seconds))
         self.declare(self.dispatcher.plan)
         self.discover(*names)
 
@@ -138,7 +135,7 @@ class Rig:
 
     @property
     def running(self) -> int:
-        return sum(self.dispatcher.totals(member.backend.name).running for member in self.roster)
+        return sum(self.dispatcher.leases.totals(member.backend.name).running for member in self.roster)
 
     @property
     def nothing_left(self) -> bool:

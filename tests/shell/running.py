@@ -148,13 +148,13 @@ class Running:
         return [json.loads(line) for line in self.lines.data.splitlines()]
 
     def health(self, name: str) -> Health | None:
-        view = self.app.dispatcher.snapshot().view(name)
+        view = self.app.dispatcher.leases.snapshot().view(name)
         return view.health if view is not None else None
 
     @property
     def running(self) -> int:
         """Sequences that the ledger counts, over all backends."""
-        return sum(view.running for view in self.app.dispatcher.snapshot().views)
+        return sum(view.running for view in self.app.dispatcher.leases.snapshot().views)
 
     @property
     def queued(self) -> int:
@@ -184,7 +184,7 @@ class Running:
         gauges = dict(ZERO.findall(await self.metrics()))
         assert gauges
         assert all(float(value) == 0 for value in gauges.values()), gauges
-        assert len(self.app.dispatcher.store) == 0  # type: ignore[arg-type]
+        assert len(self.app.dispatcher.leases.store) == 0  # type: ignore[arg-type]
         for upstream in self.app.switchboard.values():
             assert upstream.pool.open_connections == upstream.pool.idle_connections
         assert self.app.server.unhandled == 0

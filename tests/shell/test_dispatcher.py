@@ -41,7 +41,7 @@ async def make() -> AsyncIterator[Make]:
 
 def end(rig: Rig, *leases: Lease, how: Ended = DONE) -> None:
     for lease in leases:
-        rig.dispatcher.settle(lease, how, None)
+        rig.dispatcher.leases.settle(lease, how, None)
 
 
 async def test_a_free_backend_is_leased_at_once_and_given_back_once(make: Make) -> None:
@@ -331,12 +331,12 @@ async def test_a_failed_attempt_goes_elsewhere_and_has_the_backend_looked_at(mak
     failed = Ended(failure=FailureKind.CONNECT)
     end(rig, lease, how=failed)
     assert rig.looked_at == [lease.backend]
-    following = rig.dispatcher.retry(lease, FailureKind.CONNECT)
+    following = rig.dispatcher.leases.retry(lease, FailureKind.CONNECT)
     assert following is not None
     other = await rig.submit(following)
     assert {lease.backend, other.backend} == {"a", "b"}
     end(rig, other, how=failed)
-    following = rig.dispatcher.retry(other, FailureKind.CONNECT)
+    following = rig.dispatcher.leases.retry(other, FailureKind.CONNECT)
     assert following is not None
     with pytest.raises(Unavailable):
         await rig.submit(following)
@@ -346,27 +346,27 @@ async def test_what_the_caller_did_wrong_is_not_tried_again_and_the_backend_not_
     rig = make("a", "b")
     lease = await rig.submit(request("r0"))
     end(rig, lease, how=Ended(failure=FailureKind.CLIENT))
-    assert rig.dispatcher.retry(lease, FailureKind.CLIENT) is None
+    assert rig.dispatcher.leases.retry(lease, FailureKind.CLIENT) is None
     assert rig.looked_at == []
 
 
 async def test_a_long_answer_extends_its_reservation_as_it_grows(make: Make) -> None:
     rig = make(slots=4)
     lease = await rig.submit(request("r0", output=100))
-    before = rig.dispatcher.totals("a").reserved
-    rig.dispatcher.first_token(lease)
-    rig.dispatcher.progress(lease, 64)
-    assert rig.dispatcher.totals("a").reserved == before
-    rig.dispatcher.progress(lease, 95)
-    assert rig.dispatcher.totals("a").reserved > before
+    before = rig.dispatcher.leases.totals("a").reserved
+    rig.dispatcher.leases.first_token(lease)
+    rig.dispatcher.leases.progress(lease, 64)
+    assert rig.dispatcher.leases.totals("a").reserved == before
+    rig.dispatcher.leases.progress(lease, 95)
+    assert rig.dispatcher.leases.totals("a").reserved > before
     end(rig, lease)
-    assert rig.dispatcher.totals("a").reserved == 0
+    assert rig.dispatcher.leases.totals("a").reserved == 0
 
 
 async def test_an_abandoned_request_keeps_its_place_until_the_engine_can_have_let_go(make: Make) -> None:
     rig = make()
     lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
-    rig.dispatcher.settle(lease, Ended(), None, linger=2.0)
+    rig.dispatcher.leases.settle(lease, Ended(), None, linger=2.0)
     await turns()
     assert rig.running == 1
     assert not waits.done()
@@ -377,9 +377,9 @@ async def test_an_abandoned_request_keeps_its_place_until_the_engine_can_have_le
 async def test_an_engine_that_says_it_let_go_frees_the_place_sooner(make: Make) -> None:
     rig = make()
     lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
-    rig.dispatcher.settle(lease, Ended(), None, linger=30.0)
+    rig.dispatcher.leases.settle(lease, Ended(), None, linger=30.0)
     await turns()
-    rig.dispatcher.observed("a", 0)
+    rig.dispatcher.leases.observed("a", 0)
     rig.dispatcher.fleet_changed()
     end(rig, await asyncio.wait_for(waits, 1))
 
@@ -388,13 +388,13 @@ async def test_an_engine_that_goes_on_with_a_prefill_keeps_its_place_until_it_sa
     rig = make()
     rig.roster.sampled("a", Load(running=0), Totals(), rig.clock.now)
     lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
-    rig.dispatcher.settle(lease, Ended(), None, linger=0.1)
+    rig.dispatcher.leases.settle(lease, Ended(), None, linger=0.1)
     assert rig.sample_in == [("a", 0.1)]
     rig.pass_time(5.0)
-    rig.dispatcher.observed("a", 1)
+    rig.dispatcher.leases.observed("a", 1)
     await turns()
     assert not waits.done()
-    rig.dispatcher.observed("a", 0)
+    rig.dispatcher.leases.observed("a", 0)
     rig.dispatcher.fleet_changed()
     end(rig, await asyncio.wait_for(waits, 1))
 
@@ -403,7 +403,7 @@ async def test_an_engine_that_never_says_it_let_go_is_believed_for_a_bounded_tim
     rig = make()
     rig.roster.sampled("a", Load(running=0), Totals(), rig.clock.now)
     lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
-    rig.dispatcher.settle(lease, Ended(), None, linger=0.1)
+    rig.dispatcher.leases.settle(lease, Ended(), None, linger=0.1)
     rig.pass_time(10.1)
     end(rig, await asyncio.wait_for(waits, 1))
 
@@ -414,7 +414,7 @@ async def test_a_removed_backend_is_not_kept_for_what_lingers_in_it(make: Make) 
     plan = plan_of("b", version=1)
     rig.declare(plan)
     rig.dispatcher.replan(plan)
-    rig.dispatcher.settle(lease, Ended(), None, linger=5.0)
+    rig.dispatcher.leases.settle(lease, Ended(), None, linger=5.0)
     assert rig.drained == ["a"]
 
 
@@ -434,9 +434,9 @@ async def test_a_first_token_after_the_end_counts_for_nothing(make: Make) -> Non
     rig = make()
     lease = await rig.submit(request())
     end(rig, lease)
-    rig.dispatcher.first_token(lease)
-    rig.dispatcher.progress(lease, 5)
-    assert rig.dispatcher.totals("a").decoding == 0
+    rig.dispatcher.leases.first_token(lease)
+    rig.dispatcher.leases.progress(lease, 5)
+    assert rig.dispatcher.leases.totals("a").decoding == 0
 
 
 async def test_only_who_had_waited_is_shed_and_others_are_refused(make: Make) -> None:

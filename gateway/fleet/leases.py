@@ -1,0 +1,199 @@
+"""What follows from a lease: it is granted, its request moves on, it is settled, and something is learned.
+
+Roster, store and experience are written together here, so that what decisions read always agrees with itself.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from gateway import clock
+from gateway.core.admission import limits_of
+from gateway.core.backend import Offer
+from gateway.core.decision import Decision
+from gateway.core.estimators.prompt_tokens import TextCounts
+from gateway.core.experience import Experience
+from gateway.core.failure import BLAMELESS, FailureKind
+from gateway.core.lease import Ended, Lease
+from gateway.core.ledger import Totals
+from gateway.core.plan import Plan
+from gateway.core.prefix.chain import Chain
+from gateway.core.quota import RunningByClient
+from gateway.core.request import Request
+from gateway.core.retrying import Retry, RetryBudget, may_retry
+from gateway.core.scheduling import next_try
+from gateway.core.snapshot import BackendView, Snapshot
+from gateway.fleet.roster import Roster
+from gateway.state.store import Refused, Store
+
+__all__ = ["Leases"]
+
+LET_GO = 10.0
+"""Seconds after which a place is given back though its engine still says that something runs there."""
+EXTENSION = 256
+"""Tokens by which a reservation grows at once: a few ledger writes a request instead of one a chunk."""
+
+
+class Leases:
+    """All leases of this gateway, and the fleet as they and the probes leave it. One writer: the dispatcher's loop."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        roster: Roster,
+        store: Store,
+        experience: Experience,
+        now: Callable[[], float] = clock.monotonic,
+        roll: Callable[[], float] = random.random,
+    ) -> None:
+        self.roster = roster
+        self.store = store
+        self.experience = experience
+        self.running = RunningByClient()
+        self.changed: Callable[[], None] = lambda: None
+        """Called after each change that a waiting request may profit from."""
+        self.look_at: Callable[[str], None] = lambda _name: None
+        """Called with the name of a backend on which a request just failed."""
+        self.sample_in: Callable[[str, float], None] = lambda _name, _seconds: None
+        """Called with the name of a backend, and in how many seconds it should be asked whether it let a request go."""
+        self.drained: Callable[[str], None] = lambda _name: None
+        """Called with the name of a removed backend when nothing of it is left."""
+        self._plan = plan
+        self._now = now
+        self._roll = roll
+        self._budget = RetryBudget(plan.retry)
+
+    # --- the life of a lease
+
+    async def grant(
+        self, lease_id: str, request: Request, chain: Chain, decision: Decision, view: BackendView, offer: Offer
+    ) -> Lease | None:
+        """Reserve what was decided on; None when the store has no room for it any more. Raises StoreError."""
+        footprint, prefill = decision.footprint, decision.predicted_prefill
+        if footprint is None:
+            return None
+        limits = limits_of(view, self._plan, request, decision.now)
+        reply = await self.store.reserve(lease_id, view.name, footprint, prefill, limits, self._now())
+        if isinstance(reply, Refused):
+            return None
+        now = self._now()
+        self.roster.granted(decision, view.name, reply.totals, decision.now)
+        lease = Lease(lease_id, request, chain, decision, view.name, offer, view.block, now)
+        self.experience.sent(lease, view)
+        self.running.enter(request.client)
+        self._budget.admitted(now)
+        return lease
+
+    def first_token(self, lease: Lease) -> None:
+        """The engine began to answer: its prefill backlog shrinks, the prompt's prefix is resident."""
+        now = self._now()
+        if self.store.first_token(lease.id, now):
+            self.experience.first_token(lease, self.totals(lease.backend), now)
+            self.roster.progressed(lease.backend, now)
+            self.changed()
+
+    def progress(self, lease: Lease, tokens: int) -> None:
+        """So many tokens were generated since the request began; its reservation grows ahead of them."""
+        new, lease.generated = tokens - lease.generated, tokens
+        self.roster.progressed(lease.backend, self._now())
+        self.experience.progressed(lease, tokens, self._now())
+        if self.store.grow(lease.id, new):
+            view = self.snapshot().view(lease.backend)
+            if view is not None:
+                self.store.extend(lease.id, EXTENSION, limits_of(view, self._plan, lease.request, self._now()))
+
+    def settle(self, lease: Lease, ended: Ended, counts: TextCounts | None, *, linger: float = 0.0) -> None:
+        """End a lease, and learn from it.
+
+        `linger` seconds its place stays booked, for engines that go on after an abort; of one that was aborted in
+        prefill, until its engine itself says that it has let go, if it says such things.
+        """
+        if lease.settled:
+            return
+        lease.settled = True
+        now = self._now()
+        self.running.leave(lease.request.client)
+        self.roster.held(lease.backend, self.store.totals(lease.backend, now))
+        self.store.settle(lease.id, now, self._lingers_until(lease, ended, linger, now), self.experience.orphans(lease))
+        self.experience.learn(lease, ended, counts, self.totals(lease.backend), now)
+        if ended.completed:
+            self.roster.succeeded(lease.backend, now)
+        elif ended.failure is not None:
+            self.roster.failed(lease.backend, ended.failure, now, ended.rest, lease.decision.alternatives)
+            if ended.failure not in BLAMELESS:
+                self.look_at(lease.backend)
+        self._let_go()
+        self.changed()
+
+    def _lingers_until(self, lease: Lease, ended: Ended, linger: float, now: float) -> float | None:
+        member = self.roster.get(lease.backend)
+        if linger <= 0.0 or member is None or member.draining:
+            return None
+        self.sample_in(lease.backend, linger)
+        told = ended.ttft is None and self.roster.tells_running(lease.backend, now)
+        return now + (max(linger, LET_GO) if told else linger)
+
+    def retry(self, lease: Lease, kind: FailureKind, *, counted: int | None = None) -> Request | None:
+        """The request for its next attempt, None when there must be none. Only for failures before the first byte.
+
+        `counted` is what an engine that found the prompt too long says it has, in tokens: the next one must hold that.
+        """
+        request, now = lease.request, self._now()
+        if kind is FailureKind.CONTEXT and counted is not None:
+            request = request.at_least(counted)
+        prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
+        broken = kind is FailureKind.BROKEN
+        died = broken and self.roster.died(lease.backend, lease.granted_at, now)
+        ruling = may_retry(kind, request, prompt_tokens=prompt, policy=self._plan.retry, budget=self._budget, now=now,
+                           backend_dead=broken, excused=died)  # fmt: skip
+        if not isinstance(ruling, Retry):
+            return None
+        if kind is FailureKind.BUSY and self.roster.rests(lease.backend, now):
+            return replace(request, attempt=request.attempt + 1)  # it said when it may be asked again
+        return request.after_failure_on(lease.backend) if ruling.exclude else request
+
+    def try_again_in(self, lease: Lease) -> int:
+        """Seconds after which a request that failed under this lease may be sent again by its client."""
+        names, snapshot = lease.decision.alternatives | {lease.backend}, self.snapshot()
+        return next_try((view for view in snapshot.views if view.name in names), snapshot.now, self._roll())
+
+    # --- the fleet
+
+    def replan(self, plan: Plan) -> None:
+        """Take a new policy: what runs is untouched, what it removes is forgotten once nothing runs there."""
+        self._plan = plan
+        self._budget.policy = plan.retry
+        self._let_go()
+        self.changed()
+
+    def observed(self, backend: str, running: int) -> None:
+        """An engine says how many sequences it runs: abandoned ones beyond that are gone."""
+        self.store.observe(backend, running)
+
+    def restarted(self, backend: str) -> None:
+        """An engine came back; its KV cache is empty."""
+        member = self.roster.get(backend)
+        if member is not None:
+            self.experience.forget_cache(backend, member.models)
+
+    def snapshot(self) -> Snapshot:
+        """The fleet now."""
+        now = self._now()
+        self.store.expire(now)
+        factors = self.experience.factors
+        return self.roster.snapshot(now, lambda name: self.store.totals(name, now), lambda name: factors(name, now))
+
+    def totals(self, backend: str) -> Totals:
+        """What our leases hold on a backend now."""
+        now = self._now()
+        self.store.expire(now)
+        return self.store.totals(backend, now)
+
+    def _let_go(self) -> None:
+        """Forget removed backends on which nothing runs any more."""
+        for name, models in self.roster.drained(self.totals):
+            self.experience.remove(name, models)
+            self.drained(name)
