@@ -32,6 +32,8 @@ def test_what_a_thread_may_measure() -> None:
     assert is_light(b":{[" * (ALWAYS_LIGHT // 3))
     assert is_light(chat("word " * (LIGHT_BYTES // 6)))
     assert not is_light(chat("word " * (LIGHT_BYTES // 5)))
+    assert is_light(chat(json.dumps([{"a": 1, "b": {"c": "d"}}] * 60_000)))
+    assert not is_light(b'{"m":1' + rb',"\\":1' * 60_000 + b"}")  # a key that ends with a backslash
     for mark in (":", "{", "["):
         assert not is_light(chat(mark * ALWAYS_LIGHT))
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import MalformedRequest
-from gateway.wire.splice import MAX_MEMBERS, members, pieces, splice, splice_path
+from gateway.wire.splice import MAX_MEMBERS, members, most_keys, pieces, splice, splice_path
 from tests.wire.json_text import Text, objects, values
 
 KEYS = ("model", "stream", 'a"b', "é", "messages", "", "absent", "other")
@@ -161,6 +161,17 @@ def test_a_body_of_very_many_members_is_refused(key: str, count: int) -> None:
     body = "{" + ",".join(f'"{key % i if "%" in key else key}":{i}' for i in range(count)) + "}"
     with pytest.raises(MalformedRequest, match="more than 1000 members"):
         members(body.encode())
+
+
+def test_keys_are_never_more_than_told() -> None:
+    for body, keys in (
+        (b'{"a":1,"b" :{"c":2}}', 3),
+        (b'{"a":"{\\"b\\":1,\\"c\\":2}"}', 1),
+        (rb'{"\\":1,"a\\":2}', 2),
+        (rb'{"\"":1}', 1),
+    ):
+        assert json.loads(body)
+        assert keys <= most_keys(body) <= keys + 1
 
 
 def test_as_many_members_as_are_allowed() -> None:
