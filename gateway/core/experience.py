@@ -63,10 +63,11 @@ class Experience:
         No answer is longer than `limit`, nor together with the prompt longer than `window`, the widest there is.
         """
         if exact is not None:
-            tokens, most, tier = exact, exact, str(Tier.EXACT)
+            tokens, most, tier, floor = exact, exact, str(Tier.EXACT), None
         else:
             prompt = self.tokens.estimate(model, client, counts)
             tokens, most, tier = prompt.tokens, prompt.high, str(prompt.tier)
+            floor = self.tokens.least(counts)
         cap = limit
         if window is not None:
             room = max(1, window - tokens)
@@ -74,7 +75,7 @@ class Experience:
         key = _output_key(model, client, needs)
         mean = max(1, round(self.outputs.mean(key, cap=cap)))
         high = max(mean, self.outputs.quantile(RESERVED_QUANTILE, key, cap=cap))
-        return Estimate(tokens, most, mean, high, tier)
+        return Estimate(tokens, most, mean, high, tier, floor)
 
     def drained(self, model: str, now: float) -> DrainRate:
         """Prompt and output tokens completed a second for a name that clients use."""

@@ -33,11 +33,19 @@ class Estimate:
     output: int
     output_high: int
     tier: str = "A"
+    prompt_floor: int | None = None
+    """What text of this size has at least, whatever was learned of other text; None: the learned spread decides."""
+
+    @property
+    def prompt_low(self) -> int:
+        """Tokens that the prompt has at least: only below this nothing may be refused for its length."""
+        low = max(1, 2 * self.prompt - self.prompt_high)
+        return low if self.prompt_floor is None or low < self.prompt_floor else max(1, self.prompt_floor)
 
     def at_least(self, counted: int) -> Estimate:
         """The same once an engine has counted so many tokens in the prompt."""
         exact = max(self.prompt, counted)
-        return replace(self, prompt=exact, prompt_high=exact, tier="C")
+        return replace(self, prompt=exact, prompt_high=exact, tier="C", prompt_floor=None)
 
 
 @dataclass(frozen=True, slots=True)

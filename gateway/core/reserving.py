@@ -9,7 +9,7 @@ from gateway.core.plan import Plan, Route
 from gateway.core.request import Estimate, Request
 from gateway.core.snapshot import BackendView
 
-__all__ = ["FLOOR_OUTPUT", "estimate_of", "floor_output", "footprint_of", "footprint_within", "low_side", "window_of"]
+__all__ = ["FLOOR_OUTPUT", "estimate_of", "floor_output", "footprint_of", "footprint_within", "window_of"]
 
 FLOOR_OUTPUT = 16
 """Output tokens without which an answer is not worth starting."""
@@ -27,12 +27,6 @@ def estimate_of(request: Request, offer: Offer) -> Estimate:
             raise KeyError(f"request {request.id} has no estimate")
         estimate = next(iter(estimates.values()))
     return estimate
-
-
-def low_side(estimate: Estimate) -> int:
-    """Prompt tokens that it has at least (5 %): as far below the best guess as `prompt_high` is above it."""
-    low = 2 * estimate.prompt - estimate.prompt_high
-    return max(1, low)
 
 
 def floor_output(request: Request, estimate: Estimate) -> int:

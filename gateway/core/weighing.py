@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gateway.core.admission import class_of, is_aged
 from gateway.core.decision import Candidate
 from gateway.core.footprint import Footprint
-from gateway.core.reserving import floor_output, footprint_within, low_side
+from gateway.core.reserving import floor_output, footprint_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ class Ask:
         """Prompt tokens on the low side and the least output, in tokens; most backends share one estimate."""
         if estimate is not self._estimate:
             self._estimate = estimate
-            self._sides = (low_side(estimate), floor_output(self.request, estimate))
+            self._sides = (estimate.prompt_low, floor_output(self.request, estimate))
         return self._sides
 
 

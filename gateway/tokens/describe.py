@@ -79,7 +79,7 @@ def describe(
         model: _estimate(model, measured, client, experience, limit, _window(model, snapshot)) for model in route.models
     }
     longest = max(estimate.prompt for estimate in estimates.values())
-    if client.context is not None and 2 * longest - max(e.prompt_high for e in estimates.values()) > client.context:
+    if client.context is not None and min(e.prompt_low for e in estimates.values()) > client.context:
         raise ContextTooLong(
             f"This key's maximum context length is {client.context} tokens. "
             f"However, your messages are about {longest} tokens (estimated). Please reduce the length of the messages.",
@@ -129,7 +129,12 @@ def _estimate(
         return estimate
     more = chat.images * IMAGE_TOKENS
     return Estimate(
-        estimate.prompt + more, estimate.prompt_high + 2 * more, estimate.output, estimate.output_high, estimate.tier
+        estimate.prompt + more,
+        estimate.prompt_high + 2 * more,
+        estimate.output,
+        estimate.output_high,
+        estimate.tier,
+        estimate.prompt_floor,
     )
 
 

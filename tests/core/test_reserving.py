@@ -9,7 +9,7 @@ from gateway.core.decide import decide
 from gateway.core.kv.shape import round_up
 from gateway.core.plan import Route
 from gateway.core.request import Estimate
-from gateway.core.reserving import FLOOR_OUTPUT, footprint_of, low_side, window_of
+from gateway.core.reserving import FLOOR_OUTPUT, footprint_of, window_of
 from gateway.core.snapshot import Health
 from tests.core.fleet import NOW, hit, offer, plan, request, snapshot, view
 
@@ -164,5 +164,8 @@ def test_embeddings_reserve_no_output_even_strictly() -> None:
 
 
 def test_the_low_side_mirrors_the_high_one() -> None:
-    assert low_side(Estimate(1000, 1100, 0, 0)) == 900
-    assert low_side(Estimate(10, 100, 0, 0)) == 1
+    assert Estimate(1000, 1100, 0, 0).prompt_low == 900
+    assert Estimate(10, 100, 0, 0).prompt_low == 1
+    assert Estimate(1000, 1100, 0, 0, prompt_floor=700).prompt_low == 700
+    assert Estimate(1000, 1100, 0, 0, prompt_floor=950).prompt_low == 900
+    assert Estimate(1000, 1100, 0, 0, prompt_floor=700).at_least(1500).prompt_low == 1500

@@ -16,6 +16,8 @@ _PRIOR = (0.24, 0.90, 0.45, 0.36, 5.0, 12.0, 6.0)
 """Tokens per letter or space, digit, other ASCII byte, non-ASCII byte, message, tool, request: English prose has about
 4.1 bytes a token, code heavy in punctuation 2.2; Qwen tokenizers split digits singly; a CJK character is 3 bytes and
 about 1 token; the last three are what chat templates wrap around."""
+_LEAST = 0.7
+"""Of the prior: English words of one token each, separated by spaces, have about 0.83 of it."""
 _STEP = (0.24**2, 0.90**2, 0.45**2, 0.36**2, 5.0**2, 12.0**2, 6.0**2)
 """Per-weight gain, prior squared: each weight moves in proportion to its own size."""
 _GAIN = 0.05
@@ -100,6 +102,13 @@ class PromptTokenEstimator:
         tokens = _tokens(known.weights, counts) * known.factor(habits)
         safety = _UNSEEN if habits is None else habits.spread.high
         return PromptEstimate(max(1, round(tokens)), math.ceil(max(1.0, tokens * safety)), Tier.BYTES)
+
+    def least(self, counts: TextCounts) -> int:
+        """Tokens that such a prompt has at least, going by what is known of tokenizers and not by what was learned.
+
+        A client's habits say nothing of a prompt of another kind, and a refusal can't be taken back.
+        """
+        return int(_LEAST * _tokens(_PRIOR, counts))
 
     def estimate_after(self, model: str, client: str, exact: int, counts: TextCounts) -> PromptEstimate:
         """Estimate a prompt whose first `exact` tokens were counted by an engine before; `counts` is the text since.
