@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.core.plan import Plan, Route
 from gateway.core.snapshot import BackendView, Snapshot
-from gateway.fleet.roster import Member
+from gateway.fleet.member import Member
 from gateway.wire.models import ModelEntry
 
 __all__ = ["backend_rows", "model_entry"]

@@ -6,70 +6,26 @@ A member for each backend, read as a snapshot, written by probes and by what req
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
-from gateway.config.capacity import Capacity, capacity
 from gateway.config.endpoint import Endpoint
-from gateway.config.offers import serving
-from gateway.core.backend import Backend, Offer
 from gateway.core.decision import Decision
 from gateway.core.failure import FailureKind
-from gateway.core.health.breaker import BackendBreaker, BreakerState
+from gateway.core.health.breaker import BreakerState
 from gateway.core.health.states import Probed, health_of
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
-from gateway.core.snapshot import BackendView, Health, Snapshot
-from gateway.engines.adapter import Engine, Facts, Load
-from gateway.engines.registry import engine
+from gateway.core.snapshot import Health, Snapshot
+from gateway.engines.adapter import Facts, Load
+from gateway.fleet.member import Member
 
 __all__ = ["Member", "Roster"]
 
-FOREIGN_WEIGHT = 0.2
-"""Weight of a sample in the estimate of others' traffic (algorithms 2.1)."""
-SAMPLE_LIFE = 15.0
-"""Seconds after which a sample says nothing any more: silent metrics neither attract nor repel traffic."""
-UNKNOWN_ABILITIES = frozenset(("tools", "vision", "audio", "json_schema", "logprobs"))
-"""An engine that has not been asked yet is not refused work for what it may well be able to do."""
 LONGEST_REST = 120.0
 """Seconds; an engine that asks for a longer rest is asked again by then."""
 SOLE_LIFE = 600.0
 """Seconds after which it is forgotten that some requests may use that backend only."""
 PROGRESS_LIFE = 10.0
 """Seconds since its last token during which an engine that doesn't answer a probe counts as busy, not as down."""
-
-
-@dataclass(slots=True)
-class Member:
-    """One backend: what was declared, what was found, and how it fares. Tokens, and seconds on the monotonic clock."""
-
-    backend: Backend
-    endpoint: Endpoint
-    engine: Engine
-    offers: tuple[Offer, ...]
-    capacity: Capacity
-    breaker: BackendBreaker
-    probed: Probed = Probed.UNKNOWN
-    draining: bool = False
-    facts: Facts | None = None
-    error: str | None = None
-    """What the last failed probe said."""
-    sampled_at: float | None = None
-    load: Load | None = None
-    foreign_tokens: float = 0.0
-    foreign_running: int = 0
-    peak_running: int = 0
-    """The most of our own requests that ran there since the last sample."""
-    peak_reserved: int = 0
-    sole_at: float | None = None
-    """When a request was sent there that no other backend may serve."""
-    died_at: float | None = None
-    """When a connection broke of which it is not known that it had worked since the last time."""
-    progressed_at: float | None = None
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Ids of the models it offers."""
-        return tuple(offer.model for offer in self.offers)
 
 
 class Roster:
@@ -105,11 +61,11 @@ class Roster:
             old = self._members.get(name)
             if old is None or (old.endpoint.url, old.endpoint.engine) != (endpoint.url, endpoint.engine):
                 fresh.append(name)
-                self._members[name] = _member(backend, endpoint, plan)
+                self._members[name] = Member.declared(backend, endpoint, plan)
             else:
                 old.backend, old.endpoint = backend, endpoint
                 old.breaker.policy = plan.breaker
-                _merge(old)
+                old.merge()
         return tuple(fresh)
 
     def drained(self, totals: Callable[[str], Totals]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -124,28 +80,14 @@ class Roster:
         member = self._members[name]
         returned = member.probed in (Probed.DOWN, Probed.LOADING)
         member.probed, member.facts, member.error = Probed.UP, facts, None
-        _merge(member)
+        member.merge()
         return returned
 
     def sampled(self, name: str, load: Load, totals: Totals, now: float) -> None:
         """An engine said how it fares; what it holds beyond the most of ours since the last sample is others'."""
         member = self._members[name]
         member.probed, member.error = Probed.UP, None
-        ours = max(member.peak_running, totals.running)
-        member.foreign_running = max(0, load.running - ours) if load.running is not None else 0
-        used = load.kv_tokens
-        if used is None and load.kv_usage is not None:
-            used = int(load.kv_usage * member.capacity.pool_tokens)
-        if used is not None:
-            beyond = max(0, used - max(member.peak_reserved, totals.reserved))
-            member.foreign_tokens += FOREIGN_WEIGHT * (beyond - member.foreign_tokens)
-            most = used
-            if load.running is not None:
-                # An answer of ours that outgrew its reservation is nobody else's: others hold what they run, no more.
-                most = min(most, member.foreign_running * _window(member))
-            member.foreign_tokens = min(member.foreign_tokens, most)
-        member.peak_running, member.peak_reserved = totals.running, totals.reserved
-        member.load, member.sampled_at = load, now
+        member.sample(load, totals, now)
 
     def tells_running(self, name: str, now: float) -> bool:
         """Whether its engine tells how many requests it runs, and did so lately."""
@@ -159,9 +101,7 @@ class Roster:
 
     def _told(self, name: str, now: float) -> Load | None:
         member = self._members.get(name)
-        if member is None or member.sampled_at is None or now - member.sampled_at >= SAMPLE_LIFE:
-            return None
-        return member.load
+        return member.told(now) if member is not None else None
 
     def loading(self, name: str) -> None:
         """An engine is there and loads its model."""
@@ -281,70 +221,4 @@ class Roster:
         self, now: float, totals: Callable[[str], Totals], factors: Callable[[str], tuple[float, float]]
     ) -> Snapshot:
         """The fleet at `now`: what members are, and what the ledger says runs there."""
-        return Snapshot(now, tuple(_view(m, now, totals(m.backend.name), factors(m.backend.name)) for m in self))
-
-
-def _member(backend: Backend, endpoint: Endpoint, plan: Plan) -> Member:
-    served = serving(backend, endpoint, abilities=UNKNOWN_ABILITIES)
-    return Member(
-        backend=backend,
-        endpoint=endpoint,
-        engine=engine(endpoint.engine),
-        offers=tuple(one.offer for one in served),
-        capacity=capacity(backend, endpoint, served),
-        breaker=BackendBreaker(plan.breaker),
-    )
-
-
-def _merge(member: Member) -> None:
-    """Declared, found and catalogue facts, read together again."""
-    facts = member.facts or Facts()
-    served = serving(member.backend, member.endpoint, facts.models, facts.abilities)
-    if not served and member.offers and not member.endpoint.declared:
-        return  # an engine that lists nothing for a moment still is what it was
-    member.offers = tuple(one.offer for one in served)
-    member.capacity = capacity(
-        member.backend,
-        member.endpoint,
-        served,
-        slots=facts.slots,
-        pool_tokens=facts.pool_tokens,
-        block=facts.block,
-    )
-
-
-def _window(member: Member) -> int:
-    """Tokens that one sequence may have there at most."""
-    return max((offer.window for offer in member.offers), default=0)
-
-
-def _has_own_slots(member: Member) -> bool:
-    """Whether every slot has a whole window of KV for itself, so that a free slot is all the room that it takes."""
-    room = member.capacity
-    return member.backend.keeps_sequences and 0 < room.slots * _window(member) <= room.pool_tokens
-
-
-def _view(member: Member, now: float, totals: Totals, factors: tuple[float, float]) -> BackendView:
-    told = member.sampled_at is not None and now - member.sampled_at < SAMPLE_LIFE
-    room = member.capacity
-    health, retry_at = health_of(member.probed, member.breaker, member.draining, now)
-    return BackendView(
-        backend=member.backend,
-        health=health,
-        offers=member.offers,
-        slots=max(0, room.slots - (member.foreign_running if told else 0)),
-        pool=room.pool_tokens,
-        block=room.block,
-        headroom=1.0 if _has_own_slots(member) else member.backend.headroom,
-        running=totals.running,
-        reserved=totals.reserved,
-        foreign=int(member.foreign_tokens) if told else 0,
-        decoding=totals.decoding,
-        resident=totals.resident,
-        backlog=totals.backlog,
-        prefill_pressure=totals.prefill_pressure,
-        prefill_factor=factors[0],
-        decode_factor=factors[1],
-        overcommitted=totals.overcommitted,
-        retry_at=retry_at,
-    )
+        return Snapshot(now, tuple(m.view(now, totals(m.backend.name), factors(m.backend.name)) for m in self))

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from gateway import clock
 from gateway.core.ledger import Totals
 from gateway.engines.adapter import Facts, Load
+from gateway.fleet.member import Member
 from gateway.fleet.poller import Poller
 from gateway.fleet.probing import Prober, Target
-from gateway.fleet.roster import Member, Roster
+from gateway.fleet.roster import Roster
 
 __all__ = ["Watch"]
 
