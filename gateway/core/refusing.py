@@ -29,7 +29,9 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
         return Decision(request.id, verdict, reason, now, roll, retry_after=again, limit=limit, trace=trace)
 
     trial = min((w.view.retry_at for w in seen if _rests(w) and w.view.retry_at is not None), default=None)
-    if Reason.LOADING in reasons or (trial is not None and trial <= request.deadline):
+    # A request that another backend has failed is not held for a trial: what went wrong there is its answer.
+    worth_it = trial is not None and trial <= request.deadline and not request.tried
+    if Reason.LOADING in reasons or worth_it:
         return decision(Verdict.WAIT, Reason.QUEUED)
     again = next_try((w.view for w in seen if w.reason in _LATER), now, roll)
     if Reason.ALREADY_TRIED in reasons:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 
 from gateway.core.failure import FailureKind
-from gateway.core.patience import PATIENCE, first_token_limit, whole_answer_limit
+from gateway.core.patience import first_token_limit, whole_answer_limit
 from gateway.engines.adapter import Failure
 from gateway.errors import BadStatus, ConnectFailed, TimedOut, UpstreamError
 from gateway.relay.collect import relay_whole
@@ -123,18 +123,16 @@ def _limits(limits: Limits, errand: Errand, *, whole: bool) -> Limits:
     """Fill in what is left to the prediction: the first token, and for an answer in one piece all of it.
 
     The first byte of such an answer is its last, so no gap between tokens can be seen: it may take a gap for every
-    token that it may have, and at most ten minutes, unless the prediction says that it takes longer than that.
+    token that it may have, but no longer than `whole_answer_limit`.
     """
     first = limits.first_token_s
     if math.isinf(first):
         first = first_token_limit(errand.predicted_ttft)
     if not whole:
         return replace(limits, first_token_s=first)
-    longest = whole_answer_limit(errand.predicted_output, errand.predicted_tpot)
     budget = _budget(errand)
     tokens = max(budget if budget is not None else LONG_ANSWER, 1) * errand.chat.prompts
-    generation = max(
-        min(limits.token_gap_s * tokens, longest), PATIENCE * errand.predicted_output * errand.predicted_tpot
-    )
-    by = "first_token" if generation >= longest else "first_token, and token_gap for each token"
-    return replace(limits, first_token_s=first + generation, whole_by=by)
+    longest = whole_answer_limit(tokens, errand.predicted_tpot)
+    gaps = limits.token_gap_s * tokens
+    by = "first_token, and token_gap for each token" if gaps < longest else "first_token, and the time for its tokens"
+    return replace(limits, first_token_s=first + min(gaps, longest), whole_by=by)

@@ -11,7 +11,7 @@ from gateway.core.boundary import Label
 from gateway.core.experience import Experience
 from gateway.core.plan import Plan, Route
 from gateway.core.request import Consent, Estimate, Request
-from gateway.core.snapshot import Snapshot
+from gateway.core.snapshot import Health, Snapshot
 from gateway.errors import ContextTooLong, Forbidden, MalformedRequest, Unavailable
 from gateway.tokens.measure import Measured
 from gateway.wire.inbound import Client
@@ -38,15 +38,21 @@ def route_of(model: str, client: Client, plan: Plan, snapshot: Snapshot) -> Rout
     route = plan.route(model, snapshot)
     if route is not None:
         return route
-    if not plan.routes and any(not view.offers for view in snapshot.views):
-        unseen = ", ".join(view.name for view in snapshot.views if not view.offers)
+    if not plan.routes and _may_still_turn_up(snapshot):
         raise Unavailable(
-            f"No engine that has been reached so far serves this model, and these have not answered yet: {unseen}.",
+            "No engine that has been reached so far serves this model, and some have not answered yet.",
             code="model_not_known_yet",
             param="model",
             retry_after=5,
         )
     raise unknown_model(model, visible(client, plan, snapshot))
+
+
+def _may_still_turn_up(snapshot: Snapshot) -> bool:
+    """Whether an engine whose models are not known yet is being asked, or none has ever said what it serves."""
+    unseen = [view for view in snapshot.views if not view.offers]
+    asked = any(view.health in (Health.UNKNOWN, Health.LOADING) for view in unseen)
+    return asked or len(unseen) == len(snapshot.views)
 
 
 def visible(client: Client, plan: Plan, snapshot: Snapshot) -> tuple[str, ...]:

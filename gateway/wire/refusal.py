@@ -76,7 +76,8 @@ def _saturated(request: Request, decision: Decision, plan: Plan) -> GatewayError
 
 
 def _unavailable(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
-    states = "; ".join(f"{c.backend} {SENTENCES[c.reason]}" for c in decision.trace.candidates if c.reason is not None)
+    told = (c for c in decision.trace.candidates if c.reason is not None and c.reason not in _NOBODYS_BUSINESS)
+    states = "; ".join(f"{c.backend} {SENTENCES[c.reason]}" for c in told if c.reason is not None)
     return Unavailable(
         f"No backend that may serve '{_short(request.model)}' is working right now{f': {states}' if states else ''}. "
         f"{_later(decision)}"
@@ -114,6 +115,8 @@ def _full(decision: Decision) -> str:
     return f" Now: {'; '.join(parts)}." if parts else ""
 
 
+_NOBODYS_BUSINESS = (Reason.NOT_SERVED, Reason.OUTSIDE_BOUNDARY)
+"""Says how the fleet is laid out, and not what is wrong."""
 _SHORTAGES = (Reason.KV_FULL, Reason.SLOTS_FULL, Reason.PREFILL_BACKLOG, Reason.CLASS_CEILING, Reason.LOADING)
 
 

@@ -40,6 +40,8 @@ async def test_one_absent_backend_does_not_keep_the_others_from_serving(start: S
         await gateway.up("b2")
         assert (await gateway.chat()).status == 200
         assert gateway.health("b1") is Health.DOWN
+        reply = await gateway.chat(model="a-typing-error")
+        assert (reply.status, reply.error["code"]) == (404, "model_not_found")
 
 
 async def test_an_engine_whose_pages_make_no_sense_is_served_with_what_is_known(start: Start) -> None:

@@ -83,6 +83,7 @@ def test_a_decision_can_be_made_again_from_its_record(request_: Request, admit: 
         "output": 300,
         "output_high": 512,
         "tier": "A",
+        "prompt_floor": None,
     }
     assert request["hits"]["rig"] == {"share": 0.9, "trust": 0.95, "pinned": False}
     rig = decision["candidates"][1]
