@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -44,9 +43,11 @@ class Upstream:
 class Errand:
     """What to send. `alias` is the name to show in the answer in place of the engine's own, None to leave that.
 
-    `max_tokens` is the output budget to set, None to leave the client's. Predicted times in seconds.
+    `id`: the lease's, which no other attempt has that may run. `max_tokens` is the output budget to set, None to leave
+    the client's. Predicted times in seconds.
     """
 
+    id: str
     chat: ChatRequest
     body: bytes = field(repr=False)
     served_as: str
@@ -77,6 +78,7 @@ def errand_of(lease: Lease, chat: ChatRequest, body: bytes) -> Errand:
     # A fallback is shown under its own name; else the client reads back the name it asked for.
     shown = decision.model if decision.tier > 0 else chat.model
     return Errand(
+        id=lease.id,
         chat=chat,
         body=body,
         served_as=served_as,
@@ -95,8 +97,9 @@ async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
     declared = engine.edits(chat, served_as=errand.served_as, stream=stream, max_tokens=errand.max_tokens)
     edits: dict[str, bytes | None] = {**NOT_THE_CALLERS, **declared}
     headers = [("Content-Type", "application/json"), ("Accept", "text/event-stream" if stream else "application/json")]
-    # Fresh for each attempt: an id that a caller chose could collide with another's inside the engine.
-    headers += engine.headers(f"kvgate-{uuid.uuid4().hex}").items()
+    # The lease's id: one that a caller chose could collide with another's inside the engine. It holds the decision's,
+    # so an engine's log can be read beside ours.
+    headers += engine.headers(f"kvgate-{errand.id}").items()
     if upstream.key:
         headers.append(("Authorization", f"Bearer {upstream.key}"))
     target = pool.base + TARGETS[chat.surface]
