@@ -125,7 +125,7 @@ class Pipeline:
 
     def _describe(self, inbound: Inbound, measured: Measured) -> Request:
         dispatcher, client = self._dispatcher, inbound.client
-        snapshot = dispatcher.leases.snapshot()
+        snapshot = dispatcher.leases.offered()
         route = route_of(measured.chat.model, client, dispatcher.plan, snapshot)
         inbound.note.model = route.name
         inbound.note.request_id = request_id = f"req-{secrets.token_hex(8)}"
