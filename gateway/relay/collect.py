@@ -16,8 +16,9 @@ from gateway.relay.refusal import in_stream
 from gateway.relay.sink import Headers
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
-from gateway.wire.chat_stream import ChatStream, EventKind
+from gateway.wire.chat_stream import ChatStream
 from gateway.wire.sse import Framer
+from gateway.wire.stream_view import EventKind
 
 __all__ = ["EventAssembler", "Whole", "relay_whole"]
 

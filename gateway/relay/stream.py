@@ -19,9 +19,10 @@ from gateway.relay.sink import Headers
 from gateway.relay.toward_client import ClientExchange
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
-from gateway.wire.chat_stream import ChatStream, EventKind
+from gateway.wire.chat_stream import ChatStream
 from gateway.wire.error_body import error_event, upstream_error
 from gateway.wire.sse import Framer
+from gateway.wire.stream_view import EventKind
 
 __all__ = ["relay_stream"]
 

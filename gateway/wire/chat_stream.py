@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -18,9 +17,10 @@ from gateway.wire.chunk_shape import ChunkShape, is_middle
 from gateway.wire.error_body import error_in
 from gateway.wire.model_alias import ModelAlias
 from gateway.wire.sse import data_of, fields
+from gateway.wire.stream_view import EventKind, Seen
 from gateway.wire.usage import Usage, UsageTally, usage_of
 
-__all__ = ["ChatStream", "EventKind", "Seen"]
+__all__ = ["ChatStream"]
 
 _NOT_JSON: dict[str, Any] = {
     "message": "the engine sent an event that is not JSON",
@@ -39,31 +39,6 @@ class _AnyObject(msgspec.Struct):
 
 
 _OBJECT = msgspec.json.Decoder(_AnyObject)
-
-
-class EventKind(Enum):
-    """What one server-sent event is."""
-
-    COMMENT = auto()
-    ROLE = auto()
-    TOKEN = auto()
-    FINISH = auto()
-    USAGE = auto()
-    DONE = auto()
-    ERROR = auto()
-    OTHER = auto()
-
-
-class Seen(NamedTuple):
-    """One event, seen: `forward` are the bytes for the client (empty: keep it back).
-
-    `token` is true when generated text is in it; a FINISH event may carry the last token (vLLM).
-    """
-
-    forward: bytes
-    kind: EventKind
-    error: dict[str, Any] | None = None
-    token: bool = False
 
 
 class ChatStream:
@@ -142,6 +117,10 @@ class ChatStream:
         """The error that the body's end tells although its event has no blank line; None when it is only a cut."""
         error = self._look(tail).error
         return None if error is _NOT_JSON else error
+
+    def closing(self) -> bytes:
+        """Nothing: what the engine sent was passed on as it came."""
+        return b""
 
     def _look(self, event: bytes) -> Seen:
         data = data_of(event)

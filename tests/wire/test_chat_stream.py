@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from gateway.wire.chat_stream import ChatStream, EventKind, Seen
+from gateway.wire.chat_stream import ChatStream
 from gateway.wire.sse import Framer, data_of
+from gateway.wire.stream_view import EventKind, Seen
 from tests.recordings import FOLDER, recording, streams
 
 K = EventKind

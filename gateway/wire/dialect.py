@@ -1,0 +1,62 @@
+"""How each family of clients is told of an error, kept waiting, and sent a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.errors import GatewayError
+from gateway.wire.anthropic import errors as anthropic
+from gateway.wire.error_body import error_event, openai_error
+from gateway.wire.ollama import errors as ollama
+from gateway.wire.responses import errors as responses
+from gateway.wire.surfaces import SURFACES
+
+__all__ = ["DIALECTS", "EVENT_STREAM", "NDJSON", "OPENAI", "Dialect", "dialect_of"]
+
+EVENT_STREAM = "text/event-stream"
+NDJSON = "application/x-ndjson"
+_COMMENT = b": keepalive\n\n"
+"""Event stream parsers skip it; sockets and proxies see traffic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way to talk to clients.
+
+    body: an error as a whole answer. event: an error inside a stream, after which the connection is cut. keepalive: what
+    changes nothing for a client that waits. stream_type: the content type of streams.
+    """
+
+    name: str
+    body: Callable[[GatewayError], bytes]
+    event: Callable[[GatewayError], bytes]
+    keepalive: bytes = _COMMENT
+    stream_type: str = EVENT_STREAM
+
+
+OPENAI = Dialect("openai", openai_error, error_event)
+
+DIALECTS: dict[str, Dialect] = {
+    each.name: each
+    for each in (
+        OPENAI,
+        Dialect("responses", openai_error, responses.error_event),
+        Dialect("anthropic", anthropic.error_body, anthropic.error_event),
+        # Lines have no comments; an empty piece of text is the nearest thing.
+        Dialect(
+            "ollama_chat",
+            ollama.error_body,
+            ollama.error_line,
+            b'{"message":{"role":"assistant","content":""},"done":false}\n',
+            NDJSON,
+        ),
+        Dialect("ollama_generate", ollama.error_body, ollama.error_line, b'{"response":"","done":false}\n', NDJSON),
+    )
+}
+
+
+def dialect_of(surface: str) -> Dialect:
+    """The dialect of a surface; OpenAI's where there is no such surface."""
+    known = SURFACES.get(surface)
+    return OPENAI if known is None else DIALECTS[known.dialect]

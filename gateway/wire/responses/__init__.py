@@ -1,0 +1,1 @@
+"""OpenAI's responses: read, translated to chat completions and from them, errors in its dialect."""

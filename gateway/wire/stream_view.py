@@ -1,0 +1,64 @@
+"""What the relay asks of whoever watches a stream go by, whatever its surface."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any, NamedTuple, Protocol
+
+from gateway.wire.usage import Usage
+
+__all__ = ["EventKind", "Seen", "StreamView"]
+
+
+class EventKind(Enum):
+    """What one event is."""
+
+    COMMENT = auto()
+    ROLE = auto()
+    """Says that an answer begins, and nothing of it yet."""
+    TOKEN = auto()
+    FINISH = auto()
+    """Says why an answer ended."""
+    USAGE = auto()
+    DONE = auto()
+    """The terminal event: nothing that matters comes after it."""
+    ERROR = auto()
+    OTHER = auto()
+
+
+class Seen(NamedTuple):
+    """One event, seen: `forward` are the bytes for the client (empty: keep it back).
+
+    `token` is true when generated text is in it; a FINISH event may carry the last token (vLLM). `error` is flat, as
+    `gateway.wire.error_body.error_in` gives it, for an ERROR.
+    """
+
+    forward: bytes
+    kind: EventKind
+    error: dict[str, Any] | None = None
+    token: bool = False
+
+
+class StreamView(Protocol):
+    """The state of one stream."""
+
+    tokens_seen: int
+    finish_reason: str | None
+    """In the words of chat completions: stop, length, tool_calls, content_filter."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the answer cost as far as the engine has told."""
+
+    @property
+    def terminal(self) -> bool:
+        """The answer is whole: its terminal event came, or a reason to end for every choice."""
+
+    def see(self, event: bytes) -> Seen:
+        """Look at one whole event, with its line ends."""
+
+    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
+        """The error that the body's end tells although its event is not complete; None when it is only a cut."""
+
+    def closing(self) -> bytes:
+        """The client's last bytes once the engine's body has ended well; asked for once. Often none."""
