@@ -24,8 +24,8 @@ _COMMENT = b": keepalive\n\n"
 class Dialect:
     """One way to talk to clients.
 
-    body: an error as a whole answer. event: an error inside a stream, after which the connection is cut. keepalive: what
-    changes nothing for a client that waits. stream_type: the content type of streams.
+    body: an error as a whole answer. event: an error inside a stream, after which the connection is cut. keepalive:
+    what changes nothing for a client that waits. stream_type: the content type of streams.
     """
 
     name: str
