@@ -7,6 +7,7 @@ GatewayError                       status, type, code, Reason?, retry_after?
 │   ├── Forbidden 403
 │   ├── UnknownModel 404
 │   ├── NotFound 404
+│   ├── NotOffered 404             no backend speaks what was called, nor what it translates to
 │   ├── MethodNotAllowed 405
 │   ├── BodyTimeout 408
 │   ├── BodyTooLarge 413
@@ -20,6 +21,7 @@ GatewayError                       status, type, code, Reason?, retry_after?
 │   ├── ConnectFailed 502
 │   ├── TimedOut 504
 │   ├── BadStatus                  the engine's own status, or 502
+│   ├── NotSpoken 404              this engine turned out not to speak the surface
 │   └── StreamBroken 502           after the first byte: an in-band error event, then the end
 ├── ClientClosed 499               nobody is there to read the answer
 ├── StoreError 503                 policy says: go on with a local share, or refuse
@@ -46,6 +48,8 @@ __all__ = [
     "MethodNotAllowed",
     "NotAdmitted",
     "NotFound",
+    "NotOffered",
+    "NotSpoken",
     "OverQuota",
     "RequestError",
     "Saturated",
@@ -134,6 +138,14 @@ class NotFound(RequestError):
 
     status = 404
     code = "not_found"
+
+
+class NotOffered(RequestError):
+    """The model is served, but not over the surface that was called, nor in translation."""
+
+    status = 404
+    code = "surface_not_offered"
+    default_reason: ClassVar[Reason | None] = Reason.SURFACE_NOT_OFFERED
 
 
 class MethodNotAllowed(RequestError):
@@ -236,6 +248,14 @@ class BadStatus(UpstreamError):
         super().__init__(message, **rest)  # type: ignore[arg-type]
         self.status = status
         self.payload = payload
+
+
+class NotSpoken(UpstreamError):
+    """What one engine can't be asked for; another may. Nothing was sent, and nobody is to blame."""
+
+    status = 404
+    type = "invalid_request_error"
+    code = "surface_not_offered"
 
 
 class StreamBroken(UpstreamError):

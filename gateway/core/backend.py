@@ -48,6 +48,8 @@ class Offer:
     speed: SpeedPrior
     aliases: tuple[str, ...] = ()
     abilities: frozenset[str] = frozenset()
+    surfaces: frozenset[str] | None = None
+    """What it may be asked in (chat, messages, embeddings ...); None: not known, anything may be tried."""
     sources: tuple[tuple[str, str], ...] = ()
     """(fact, where it came from) pairs: ("window", "engine"), ("kv", "catalogue") ..., for `check` and `explain`."""
 

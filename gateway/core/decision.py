@@ -17,6 +17,7 @@ _NEVER = frozenset(
         Reason.NOT_SERVED,
         Reason.OUTSIDE_BOUNDARY,
         Reason.MISSING_ABILITY,
+        Reason.SURFACE_NOT_OFFERED,
         Reason.WINDOW_TOO_SMALL,
         Reason.POOL_TOO_SMALL,
         Reason.DRAINING,

@@ -19,8 +19,8 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
     """Decide when no candidate of any tier is live, by the candidate that came closest.
 
     A backend that is loading, or whose next trial comes before the request's deadline, is waited for. Else the first
-    of: the ones that could serve it failed it; they are down; all are too small; none has the abilities; none is
-    cleared.
+    of: the ones that could serve it failed it; they are down; all are too small; none has the abilities; none speaks
+    the surface; none is cleared.
     """
     request, now = ask.request, ask.now
     reasons = {weighing.reason for weighing in seen}
@@ -44,6 +44,8 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
         return decision(Verdict.REJECT, Reason.CONTEXT_TOO_LONG, limit=largest)
     if Reason.MISSING_ABILITY in reasons:
         return decision(Verdict.REJECT, Reason.MISSING_ABILITY)
+    if Reason.SURFACE_NOT_OFFERED in reasons:
+        return decision(Verdict.REJECT, Reason.SURFACE_NOT_OFFERED)
     if any(w.reason is Reason.OUTSIDE_BOUNDARY and w.view.offer(w.model) is not None for w in seen):
         return decision(Verdict.REJECT, Reason.OUTSIDE_BOUNDARY)
     return decision(Verdict.REJECT, Reason.NO_BACKEND, again)

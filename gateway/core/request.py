@@ -96,6 +96,12 @@ class Request:
     """By backend name: refreshed by the dispatcher before each decision."""
     client_limit: int | None = None
     """Requests that its client may have running at once; more wait."""
+    surface: str = "chat"
+    """What the client called."""
+    surfaces: frozenset[str] = frozenset()
+    """What an engine may be asked in so that the client can be answered: the same, or what translates; empty: any."""
+    lost: tuple[str, ...] = ()
+    """Members of the body that stand in the way of a translation, by path; for the refusal."""
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
 

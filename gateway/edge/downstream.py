@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.edge.head import Headers, bodyless, response_head
+from gateway.wire.dialect import OPENAI, Dialect
 
 if TYPE_CHECKING:
     from gateway.edge.connection import EdgeProtocol
@@ -42,12 +43,14 @@ class ClientDownstream:
         "_transport",
         "body_bytes",
         "cut",
+        "dialect",
         "ended",
         "event_stream",
         "extra",
         "keep_alive",
         "lost",
         "on_drain",
+        "shown",
         "status",
     )
 
@@ -85,6 +88,10 @@ class ClientDownstream:
         self.lost = False
         """The connection is gone; set by the protocol."""
         self.event_stream = False
+        self.dialect: Dialect = OPENAI
+        """How this client is told of errors and kept waiting; the route decides."""
+        self.shown = False
+        """Set by the relay: some of an answer was sent, and not just the status line and keepalives."""
 
     @property
     def started(self) -> bool:

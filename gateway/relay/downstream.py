@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from gateway.relay.sink import Headers
+from gateway.wire.dialect import Dialect
 
 __all__ = ["Downstream"]
 
@@ -20,6 +21,10 @@ class Downstream(Protocol):
     on_drain: Callable[[], None] | None
     extra: tuple[tuple[str, str], ...]
     """Header fields that are added to the head, whoever starts the answer."""
+    dialect: Dialect
+    """How this client is told of errors and kept waiting."""
+    shown: bool
+    """Some of an answer was sent, and not just the status line and keepalives: nothing may be tried again."""
 
     @property
     def started(self) -> bool:

@@ -39,7 +39,9 @@ _Parsed = TypeVar("_Parsed", bound=Body)
 class ChatRequest:
     """What a request asks for.
 
-    surface: "chat" or "completions". prompts: how many prompts a completion request has; `n` choices come for each.
+    surface: what the client called; of a surface that translates, all else is that of its chat body. lost: members
+    that no translation has a place for, by path. prompts: how many prompts a completion request has;
+    `n` choices come for each.
     max_tokens: the output budget in tokens, None when unsaid; max_tokens_field: the member that said so.
     include_usage: `stream_options.include_usage` as asked; stream_options: raw JSON, for an edit that keeps the rest.
     needs: of "tools", "vision", "audio", "json_schema", "logprobs". session: the client's own key for a conversation.
@@ -64,6 +66,7 @@ class ChatRequest:
     prompt_tokens: int | None = None
     stops: bool = False
     verbose: bool = False
+    lost: tuple[str, ...] = ()
     members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
 
 

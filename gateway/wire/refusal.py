@@ -12,11 +12,13 @@ from gateway.errors import (
     ContextTooLong,
     Forbidden,
     GatewayError,
+    NotOffered,
     OverQuota,
     Saturated,
     Unavailable,
     UnknownModel,
 )
+from gateway.wire.surfaces import SURFACES
 
 __all__ = ["refusal", "shutting_down", "unknown_model"]
 
@@ -100,6 +102,20 @@ def _ability(request: Request, _decision: Decision, _plan: Plan) -> GatewayError
     )
 
 
+def _surface(request: Request, _decision: Decision, _plan: Plan) -> GatewayError:
+    known = SURFACES.get(request.surface)
+    noun = known.noun if known is not None else request.surface
+    where = f"No backend for '{_short(request.model)}' offers {noun}"
+    if not request.lost:
+        return NotOffered(f"{where}.", param="model")
+    hindrance = ", ".join(_short(path) for path in request.lost[:5])
+    return NotOffered(
+        f"{where} itself, and a translation to chat completions has no place for: {hindrance}. Leave that out, or use "
+        "another model.",
+        param=_short(request.lost[0]),
+    )
+
+
 def _quota(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
     return OverQuota(f"A limit of the key '{request.client}' is reached. {_later(decision)}")
 
@@ -146,6 +162,7 @@ _MAKERS: dict[Reason, Callable[[Request, Decision, Plan], GatewayError]] = {
     Reason.DEADLINE: _saturated,
     Reason.OUTSIDE_BOUNDARY: _boundary,
     Reason.MISSING_ABILITY: _ability,
+    Reason.SURFACE_NOT_OFFERED: _surface,
     Reason.OVER_QUOTA: _quota,
     Reason.RETRIES_SPENT: _spent,
 }

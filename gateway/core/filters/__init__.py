@@ -16,6 +16,7 @@ from gateway.core.filters.kv_headroom import KvHeadroom
 from gateway.core.filters.not_tried import NotTried
 from gateway.core.filters.open_backlog import OpenBacklog
 from gateway.core.filters.serves_model import ServesModel
+from gateway.core.filters.speaks_surface import SpeaksSurface
 from gateway.core.filters.within_boundary import WithinBoundary
 from gateway.core.filters.within_limit import WithinLimit
 from gateway.core.reasons import Reason
@@ -32,7 +33,7 @@ class Filter(Protocol):
         ...
 
 
-ABLE: tuple[Filter, ...] = (WithinBoundary(), ServesModel(), HasAbilities(), FitsContext(), FitsPool())
+ABLE: tuple[Filter, ...] = (WithinBoundary(), ServesModel(), SpeaksSurface(), HasAbilities(), FitsContext(), FitsPool())
 """Permanent: waiting changes nothing. The boundary comes first."""
 WORKING: tuple[Filter, ...] = (NotTried(), Healthy())
 """The backend could serve it, but not now and not soon."""

@@ -26,8 +26,8 @@ class ClassCeiling:
         if ceiling >= 1.0 or view.pool <= 0 or candidate.ask.aged:
             return None
         free = kv_limit(view, ceiling) - view.reserved
-        if candidate.footprint.kv <= free:
+        if candidate.kv <= free:
             return None
         candidate.limit = free
-        candidate.needed = candidate.footprint.kv
+        candidate.needed = candidate.kv
         return Reason.CLASS_CEILING

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.core.reasons import Reason
-from gateway.core.reserving import estimate_of, window_of
 from gateway.core.weighing import Weighing
 
 __all__ = ["FitsContext"]
@@ -19,18 +18,15 @@ class FitsContext:
     """
 
     def check(self, candidate: Weighing) -> Reason | None:
-        """WINDOW_TOO_SMALL, in tokens, or None; notes estimate, window, low side and floor."""
+        """WINDOW_TOO_SMALL, in tokens, or None; notes the demand."""
         ask = candidate.ask
-        request, route = ask.request, ask.route
-        offer = candidate.offer
-        estimate = candidate.estimate = request.estimates.get(offer.model) or estimate_of(request, offer)
-        window = candidate.window = window_of(candidate.view, offer, route, ask.plan)
-        low, output = candidate.low, candidate.floor = ask.sides(estimate)
-        if route.fit == "refuse" and request.max_tokens is not None:
-            ceiling = route.output_ceiling
-            output = request.max_tokens if ceiling is None else min(request.max_tokens, ceiling)
-        if low + output <= window:
+        demand = candidate.demand = ask.demands.on(candidate.view, candidate.offer)
+        output = demand.floor
+        if ask.route.fit == "refuse" and ask.request.max_tokens is not None:
+            asked, ceiling = ask.request.max_tokens, ask.route.output_ceiling
+            output = asked if ceiling is None else min(asked, ceiling)
+        if demand.low + output <= demand.window:
             return None
-        candidate.limit = window
-        candidate.needed = estimate.prompt + output
+        candidate.limit = demand.window
+        candidate.needed = demand.estimate.prompt + output
         return Reason.WINDOW_TOO_SMALL

@@ -20,12 +20,13 @@ class FitsPool:
         view = candidate.view
         if view.pool <= 0:
             return None
-        n = candidate.ask.request.n
+        demand = candidate.demand
+        n = demand.sequences
         prompts = 1 if view.backend.shares_prefix else n
-        output = candidate.floor * n
+        output = demand.floor * n
         pool = usable_pool(view)
-        if candidate.low * prompts + output <= pool:
+        if demand.low * prompts + output <= pool:
             return None
         candidate.limit = pool
-        candidate.needed = candidate.estimate.prompt * prompts + output
+        candidate.needed = demand.estimate.prompt * prompts + output
         return Reason.POOL_TOO_SMALL

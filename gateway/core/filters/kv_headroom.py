@@ -20,13 +20,13 @@ class KvHeadroom:
         view = candidate.view
         if view.overcommitted:
             candidate.limit = 0
-            candidate.needed = candidate.footprint.kv
+            candidate.needed = candidate.kv
             return Reason.KV_FULL
         if view.pool <= 0:
             return None
         free = kv_limit(view) - view.reserved
-        if candidate.footprint.kv <= free:
+        if candidate.kv <= free:
             return None
         candidate.limit = free
-        candidate.needed = candidate.footprint.kv
+        candidate.needed = candidate.kv
         return Reason.KV_FULL
