@@ -23,7 +23,9 @@ class FailureKind(StrEnum):
     CREDENTIALS = "credentials"
     """401, 403 or 404 on our own key or model name: the backend is misconfigured."""
     NOT_FOUND = "not_found"
-    """The engine has no such model or path: it serves something else than was thought."""
+    """The engine has no such model: it serves something else than was thought."""
+    NOT_OFFERED = "not_offered"
+    """The engine does not speak the API that was called, or not for this model: nothing is wrong with it."""
     SERVER = "server"
     """A 5xx before the first byte."""
     MEMORY = "memory"
@@ -38,7 +40,7 @@ class FailureKind(StrEnum):
     """The client left; nobody's fault."""
 
 
-BLAMELESS = frozenset((FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.CANCELLED))
+BLAMELESS = frozenset((FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.NOT_OFFERED, FailureKind.CANCELLED))
 """Failures that say nothing about the backend."""
 
 SENTENCES: dict[FailureKind, str] = {
@@ -48,7 +50,8 @@ SENTENCES: dict[FailureKind, str] = {
     FailureKind.CLIENT: "found fault with the request itself",
     FailureKind.CONTEXT: "counted more tokens than its window holds",
     FailureKind.CREDENTIALS: "refused the gateway's own key",
-    FailureKind.NOT_FOUND: "does not serve this model or path",
+    FailureKind.NOT_FOUND: "does not serve this model",
+    FailureKind.NOT_OFFERED: "does not speak the API that was called",
     FailureKind.SERVER: "answered with an error of its own",
     FailureKind.MEMORY: "ran out of memory or KV cache",
     FailureKind.FIRST_TOKEN: "gave no token within the limit",
