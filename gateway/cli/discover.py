@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from gateway.config.endpoint import Endpoint
 from gateway.engines.adapter import Facts
 from gateway.engines.registry import engine
+from gateway.fleet.discovery import discover
 from gateway.fleet.probing import ProbeFailed, Prober, Target
 
 __all__ = ["ask_engines"]
@@ -30,14 +31,15 @@ async def _ask_all(endpoints: Sequence[Endpoint], timeout: float) -> Mapping[str
 async def _ask(prober: Prober, endpoint: Endpoint, timeout: float) -> Facts | str:
     adapter = engine(endpoint.engine)
     key = endpoint.key.reveal() if endpoint.key and not endpoint.key.missing else None
+    target = Target(endpoint.name, endpoint.url, adapter.credential(key) if key else None)
     try:
-        answers = await prober.ask(Target(endpoint.name, endpoint.url, key), adapter.discovery, timeout)
+        answers = await discover(prober, target, adapter, timeout)
     except ProbeFailed as error:
         return str(error)
     facts = adapter.facts(answers)
     if facts.models or facts.loading:
         return facts
-    statuses = sorted({answer.status for answer in answers.values()})
+    statuses = sorted({answers[probe.key].status for probe in adapter.discovery})
     if {401, 403} & set(statuses):
         return f"answers {statuses[0]}: " + ("its key is not accepted" if key else "it wants a `key`")
     return f"answers, but lists no models (HTTP {', '.join(map(str, statuses))}): is it {endpoint.engine}?"

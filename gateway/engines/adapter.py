@@ -1,7 +1,7 @@
 """What kvgate knows of an engine, as values, and what an adapter must answer.
 
-Adapters never do I/O: the fleet asks the probes and hands the answers in, keyed by path. A number that an engine does
-not tell is None, never 0: a missing load figure must neither attract nor repel traffic.
+Adapters never do I/O: the fleet asks the probes and hands the answers in, by key (the path, mostly). A number that an
+engine does not tell is None, never 0: a missing load figure must neither attract nor repel traffic.
 """
 
 from __future__ import annotations
@@ -28,15 +28,29 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One request without a body that tells something about an engine."""
+    """One request that tells something about an engine; it never starts a generation and never loads a model.
+
+    body: JSON, sent as such when it is not empty. headers: beside the backend's credential. name: the key of its answer
+    where several go to one path. kept: the answer stays good for as long as the engine runs, so it is asked once after
+    each start and then seldom.
+    """
 
     method: str
     path: str
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    name: str = ""
+    kept: bool = False
+
+    @property
+    def key(self) -> str:
+        """Under which its answer is handed in."""
+        return self.name or self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a probe got. Header names are in lower case. No answer at all: leave the path out of the mapping."""
+    """What a probe got. Header names are in lower case. No answer at all: leave the key out of the mapping."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,7 +62,8 @@ class FoundModel:
     """A model that an engine serves.
 
     window: tokens that one request may use, prompt and output together. trained_window: tokens that the weights were
-    trained for. params: number of weights. size_bytes: of the weights file. kv_bytes_per_token: of KV cache.
+    trained for. params: number of weights. size_bytes: of the weights file. kv_bytes_per_token: of KV cache. surfaces,
+    abilities: its own where models of one engine differ (embedding models, vision); None: the engine's.
     """
 
     id: str
@@ -58,6 +73,8 @@ class FoundModel:
     params: int | None = None
     size_bytes: int | None = None
     kv_bytes_per_token: float | None = None
+    surfaces: frozenset[str] | None = None
+    abilities: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +82,8 @@ class Facts:
     """What discovery found.
 
     slots: requests that run at once. pool_tokens: tokens of KV cache for all of them together. block: tokens of a KV
-    block. unified: slots share one pool (llama.cpp). abilities: as in ChatRequest.needs. notes: what was assumed, for
+    block. unified: slots share one pool (llama.cpp). abilities: as in ChatRequest.needs. surfaces: names of
+    `wire.surfaces` that it was found to speak; None: not told, its traits count. notes: what was assumed, for
     `kvgate check`. loading: the engine is up but its model is not.
     """
 
@@ -76,6 +94,7 @@ class Facts:
     unified: bool | None = None
     version: str | None = None
     abilities: frozenset[str] = frozenset()
+    surfaces: frozenset[str] | None = None
     notes: tuple[str, ...] = ()
     loading: bool = False
 
@@ -122,7 +141,8 @@ class Traits:
     hit is rounded down to. stream_always: only streams are cancelled when the connection closes, so ask for streams.
     max_n_is_slots: `n` over the slot count is refused. abort_settle_s: seconds until an aborted request's place is
     free. poll_floor_s: the shortest seconds between load probes. reports_cached: usage tells cached tokens.
-    default_slots: assumed when the engine does not tell how many requests it runs.
+    default_slots: assumed when the engine does not tell how many requests it runs. surfaces: names of `wire.surfaces`
+    that it is taken to speak where discovery does not tell.
     """
 
     shares_prefix: bool
@@ -133,6 +153,7 @@ class Traits:
     poll_floor_s: float
     reports_cached: bool
     default_slots: int
+    surfaces: frozenset[str]
 
 
 class Engine(Protocol):
@@ -148,17 +169,20 @@ class Engine(Protocol):
 
     @property
     def discovery(self) -> tuple[Probe, ...]:
-        """What to ask for `facts`."""
+        """What to ask first for `facts`."""
 
     @property
     def loading(self) -> tuple[Probe, ...]:
         """What to ask for `load`."""
 
+    def follow_up(self, answers: Mapping[str, Answer]) -> tuple[Probe, ...]:
+        """What else to ask for `facts`, given the answers to `discovery`. Never raises for an odd answer."""
+
     def facts(self, answers: Mapping[str, Answer]) -> Facts:
-        """Read the answers to `discovery`, keyed by path. Never raises for an odd answer."""
+        """Read the answers to `discovery` and `follow_up`, by key. Never raises for an odd answer."""
 
     def load(self, answers: Mapping[str, Answer]) -> Load:
-        """Read the answers to `loading`, keyed by path. Never raises for an odd answer."""
+        """Read the answers to `loading`, by key. Never raises for an odd answer."""
 
     def failure(self, status: int, payload: bytes) -> Failure:
         """Classify an error answer, or the JSON of an error event with the status it came with."""
@@ -176,3 +200,12 @@ class Engine(Protocol):
 
     def headers(self, request_id: str) -> Mapping[str, str]:
         """Headers for one attempt; `request_id` must be fresh for each."""
+
+    def path(self, surface: str) -> str:
+        """Where it has that surface. Raises KeyError for a name that is none."""
+
+    def credential(self, key: str) -> tuple[str, str]:
+        """Name and value of the header that carries the backend's key."""
+
+    def surface_headers(self, surface: str) -> Mapping[str, str]:
+        """Headers that a request of that surface needs and that are sent where the client gave none of that name."""

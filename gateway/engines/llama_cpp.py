@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from gateway.engines.adapter import Answer, Facts, Failure, FailureKind, FoundModel, Load, Probe, Traits
 from gateway.engines.answers import count, json_list, json_object, text
+from gateway.engines.asking import Asked
 from gateway.engines.failures import classify
 from gateway.engines.metrics_text import samples
 from gateway.engines.rewrites import shared_edits, with_usage
@@ -29,7 +30,7 @@ _CLIENT_WORDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class LlamaCpp:
+class LlamaCpp(Asked):
     """Streams are always asked for: on anything else a closed connection may go unnoticed to the end (the check runs
     only when nothing else wakes the server), and polling `/slots` or `/metrics` every second has the same effect.
     """
@@ -44,6 +45,7 @@ class LlamaCpp:
         poll_floor_s=2.0,
         reports_cached=True,
         default_slots=_AUTO_SLOTS,
+        surfaces=frozenset(("chat", "completions", "responses", "messages", "count_tokens", "tokenize", "detokenize")),
     )
     discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/props"), Probe("GET", "/v1/models"))
     loading: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/slots"), Probe("GET", "/metrics"))

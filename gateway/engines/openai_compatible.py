@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from gateway.engines.adapter import Answer, Facts, Failure, FoundModel, Load, Probe, Traits
 from gateway.engines.answers import count, json_list
+from gateway.engines.asking import Asked
 from gateway.engines.failures import classify
 from gateway.engines.rewrites import shared_edits, with_usage
 from gateway.wire.chat_request import ChatRequest
@@ -18,7 +19,7 @@ _WINDOWS = ("max_model_len", "context_window", "context_length", "max_context_le
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAiCompatible:
+class OpenAiCompatible(Asked):
     """Load is what the gateway itself has running there; sharing of prefixes is not counted on."""
 
     name: ClassVar[str] = "openai"
@@ -31,6 +32,7 @@ class OpenAiCompatible:
         poll_floor_s=5.0,
         reports_cached=False,
         default_slots=8,
+        surfaces=frozenset(("chat", "completions")),
     )
     discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/v1/models"),)
     loading: ClassVar[tuple[Probe, ...]] = ()

@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.engines.adapter import Answer, Facts, Failure, FoundModel, Load, Probe, Traits
 from gateway.engines.answers import count, json_list, json_object, text
+from gateway.engines.asking import Asked
 from gateway.engines.failures import classify
 from gateway.engines.metrics_text import Sample, samples
 from gateway.engines.rewrites import shared_edits, with_usage
@@ -31,7 +32,7 @@ salt undoes prefix sharing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vllm:
+class Vllm(Asked):
     """Blocks of a common prefix are shared between running requests; aborts are acted on at once."""
 
     name: ClassVar[str] = "vllm"
@@ -44,6 +45,7 @@ class Vllm:
         poll_floor_s=0.5,
         reports_cached=False,
         default_slots=256,
+        surfaces=frozenset(("chat", "completions", "responses", "messages", "count_tokens", "tokenize", "detokenize")),
     )
     discovery: ClassVar[tuple[Probe, ...]] = (
         Probe("GET", "/v1/models"),

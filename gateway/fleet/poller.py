@@ -9,13 +9,16 @@ from typing import Protocol
 
 from gateway import clock
 from gateway.config import catalog
-from gateway.engines.adapter import Engine, Facts, Load
+from gateway.engines.adapter import Answer, Engine, Facts, Load
+from gateway.fleet.discovery import discover
 from gateway.fleet.probing import ProbeFailed, Prober, Target
 
 __all__ = ["Listener", "Poller"]
 
 REDISCOVER = 60.0
 """Seconds between looks at facts that seldom change (models, windows, slots, pool)."""
+FORGET = 900.0
+"""Seconds after which even what stays the same while an engine runs is asked again: a restart can go unnoticed."""
 DOWN_INTERVAL = 1.0
 """Seconds between looks at an engine that is down or loading: it should be used again soon after it is back."""
 BURST = 0.05
@@ -54,6 +57,8 @@ class Poller:
         self._known_until = 0.0
         self._due = self._sampled_at = 0.0
         self._was: str = "unknown"
+        self._kept: dict[str, Answer] = {}
+        self._forget_at = 0.0
         self._again = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -115,7 +120,11 @@ class Poller:
                 else:
                     self._listener.sampled(name, load)
                 return
-            facts = engine.facts(await self._prober.ask(self.target, engine.discovery, self.timeout))
+            if clock.monotonic() >= self._forget_at:
+                self._kept.clear()
+                self._forget_at = clock.monotonic() + FORGET
+            answers = await discover(self._prober, self.target, engine, self.timeout, self._kept)
+            facts = engine.facts(answers)
         except ProbeFailed as error:
             self._changed("down", f"unreachable: {error}")
             self._listener.unreachable(name, str(error), error.refused)
@@ -138,6 +147,8 @@ class Poller:
     def _changed(self, state: str, what: str) -> None:
         if state != self._was:
             self._was = state
+            if state != "up":
+                self._kept.clear()
             (log.info if state == "up" else log.warning)("backend %s: %s", self.target.name, what)
 
 

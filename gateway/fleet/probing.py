@@ -19,11 +19,11 @@ ANSWER_LIMIT = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an engine listens, and the key it wants; the key never shows in a repr."""
+    """Where an engine listens, and the header with the key that it wants; the key never shows in a repr."""
 
     name: str
     url: str
-    key: str | None = None
+    credential: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
         return f"Target({self.name})"
@@ -47,24 +47,30 @@ class Prober:
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, target: Target, probes: Iterable[Probe], timeout: float) -> Mapping[str, Answer]:
-        """Return the answers by path.
+        """Return the answers by the probes' keys.
 
         Any HTTP answer counts; raises ProbeFailed when none came within `timeout` seconds.
         """
         headers = {"Accept-Encoding": "identity"}
-        if target.key:
-            headers["Authorization"] = f"Bearer {target.key}"
+        if target.credential is not None:
+            name, value = target.credential
+            headers[name] = value
         answers: dict[str, Answer] = {}
         for probe in probes:
-            answers[probe.path] = await self._one(target, probe, headers, timeout)
+            answers[probe.key] = await self._one(target, probe, headers, timeout)
         return answers
 
     async def _one(self, target: Target, probe: Probe, headers: Mapping[str, str], timeout: float) -> Answer:
         url = target.url.rstrip("/") + probe.path
+        headers = {**headers, **dict(probe.headers)}
+        if probe.body:
+            headers["Content-Type"] = "application/json"
         try:
             async with (
                 asyncio.timeout(timeout),
-                self._open().request(probe.method, url, headers=headers, allow_redirects=False) as reply,
+                self._open().request(
+                    probe.method, url, headers=headers, data=probe.body or None, allow_redirects=False
+                ) as reply,
             ):
                 body = await _bounded(reply)
                 return Answer(reply.status, {k.lower(): v for k, v in reply.headers.items()}, body)

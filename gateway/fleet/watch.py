@@ -110,4 +110,5 @@ class Watch:
 
 def _target(member: Member) -> Target:
     endpoint = member.endpoint
-    return Target(endpoint.name, endpoint.url, endpoint.key.reveal() if endpoint.key is not None else None)
+    key = endpoint.key.reveal() if endpoint.key is not None else None
+    return Target(endpoint.name, endpoint.url, member.engine.credential(key) if key else None)
