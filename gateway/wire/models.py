@@ -17,6 +17,8 @@ class ModelEntry:
 
     window: tokens that one request may use, as the gateway enforces it; max_output: tokens that it may generate. None
     when unknown: a wrong figure makes agents compact without end, a missing one makes them ask. created: Unix seconds.
+    abilities: what every backend of it can do, of tools, vision, audio, json_schema and logprobs. surfaces: what it may
+    be asked in, by the names of `gateway.wire.surfaces`; None when that is not known. ready: a backend of it works now.
     """
 
     id: str
@@ -24,6 +26,9 @@ class ModelEntry:
     owned_by: str = "kvgate"
     window: int | None = None
     max_output: int | None = None
+    abilities: frozenset[str] = frozenset()
+    surfaces: frozenset[str] | None = None
+    ready: bool = True
 
 
 def _fields(entry: ModelEntry) -> dict[str, Any]:
