@@ -11,7 +11,8 @@ from gateway.relay.call import Call
 from gateway.relay.limits import Limits
 from gateway.relay.upstream import Pool
 from gateway.wire.chat_request import ChatRequest
-from gateway.wire.splice import Member, members, pieces
+from gateway.wire.members import Member, members
+from gateway.wire.splice import pieces
 
 __all__ = ["Errand", "Outbound", "Upstream", "errand_of", "prepare"]
 

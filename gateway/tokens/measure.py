@@ -13,7 +13,7 @@ from gateway.core.prefix.chain import Chain, fingerprint
 from gateway.errors import GatewayError
 from gateway.tokens.apart import measure_apart
 from gateway.wire.chat_request import ChatRequest, parse_chat, parse_completion
-from gateway.wire.splice import most_keys
+from gateway.wire.members import most_keys
 
 __all__ = ["Measured", "Measurer", "is_light", "measure"]
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, Part, StreamOptions
-from gateway.wire.malformed import malformed
+from gateway.wire.malformed import decoded
+from gateway.wire.members import Member, distinct_members
 from gateway.wire.rendered import Rendered, render_chat, render_prompts
-from gateway.wire.splice import Member, members
 
 __all__ = ["ChatRequest", "Rendered", "parse_chat", "parse_completion"]
 
@@ -32,7 +31,6 @@ _STREAM_OPTIONS = msgspec.json.Decoder(StreamOptions | None)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _VISION = frozenset({"image_url", "image", "input_image", "video_url"})
 _AUDIO = frozenset({"input_audio", "audio_url"})
-_Parsed = TypeVar("_Parsed", bound=Body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class ChatRequest:
 
 def parse_chat(body: bytes) -> ChatRequest:
     """Read a body of /v1/chat/completions. Raises MalformedRequest with `param` naming the member at fault."""
-    parsed = _decode(_CHAT, body)
+    parsed = decoded(_CHAT, body)
     if not parsed.messages:
         raise MalformedRequest("messages must hold at least one message", param="messages")
     contents = [message.content for message in parsed.messages if isinstance(message.content, list)]
@@ -91,7 +89,7 @@ def parse_chat(body: bytes) -> ChatRequest:
 
 def parse_completion(body: bytes) -> ChatRequest:
     """Read a body of /v1/completions. Raises MalformedRequest with `param` naming the member at fault."""
-    parsed = _decode(_COMPLETION, body)
+    parsed = decoded(_COMPLETION, body)
     prompt = parsed.prompt
     if prompt is None or prompt == []:
         raise MalformedRequest("prompt must not be empty", param="prompt")
@@ -108,15 +106,6 @@ def parse_completion(body: bytes) -> ChatRequest:
         if all(isinstance(item, list) for item in prompt):
             tokens = sum(len(item) for item in prompt if isinstance(item, list))
     return _request("completions", body, parsed, needs, render_prompts(prompts), 0, 0, len(prompts), tokens)
-
-
-def _decode(decoder: msgspec.json.Decoder[_Parsed], body: bytes) -> _Parsed:
-    try:
-        if not body.isascii():
-            body.decode()  # members that are skipped are not checked otherwise
-        return decoder.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise malformed(body, error) from None
 
 
 def _request(
@@ -162,7 +151,7 @@ def _request(
         prompt_tokens=prompt_tokens,
         stops=bool(parsed.stop),
         verbose=bool(parsed.verbose),
-        members=tuple(members(body)),
+        members=distinct_members(body),
     )
 
 

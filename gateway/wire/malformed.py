@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TypeVar
 
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.splice import KEY, MAX_MEMBERS, NEXT
+from gateway.wire.members import KEY, MAX_MEMBERS, NEXT
 
-__all__ = ["malformed"]
+__all__ = ["decoded", "malformed"]
+
+_Read = TypeVar("_Read")
 
 _PATH = re.compile(r" - at `\$\.?([^`]*)`$")
 _MISSING = re.compile(r"missing required field `([^`]+)`")
@@ -20,6 +23,16 @@ _HALF = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
+
+
+def decoded(decoder: msgspec.json.Decoder[_Read], body: bytes) -> _Read:
+    """What `decoder` reads in `body`. Raises MalformedRequest with `param` naming the member at fault."""
+    try:
+        if not body.isascii():
+            body.decode()  # members that are skipped are not checked otherwise
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise malformed(body, error) from None
 
 
 def malformed(body: bytes, error: Exception) -> MalformedRequest:

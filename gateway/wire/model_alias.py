@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.splice import members
+from gateway.wire.members import members
 from gateway.wire.sse import data_of
 
 __all__ = ["ModelAlias"]

@@ -299,3 +299,25 @@ def test_where_the_members_lie_is_part_of_it() -> None:
     assert found["model"] == b'"m"'
     assert found["stream"] == b"true"
     assert json.loads(found["messages"]) == [USER]
+
+
+@pytest.mark.parametrize("parse", [parse_chat, parse_completion])
+@pytest.mark.parametrize(
+    ("twice", "param"),
+    [
+        (b'"model":"a","model":"b"', "model"),
+        (b'"model":"a","\\u006dodel":"a"', "model"),
+        (b'"model":"a","stream":true,"x":{"stream":1},"stream":false', "stream"),
+        (b'"model":"a","x_unknown":1,"x_unknown":1', "x_unknown"),
+    ],
+)
+def test_a_member_given_twice_is_refused(parse: Any, twice: bytes, param: str) -> None:
+    body = b'{"messages":[{"role":"user","content":"Hi"}],"prompt":"Hi",' + twice + b"}"
+    with pytest.raises(MalformedRequest) as caught:
+        parse(body)
+    assert (caught.value.code, caught.value.param) == ("duplicate_member", param)
+
+
+def test_a_member_given_twice_inside_of_a_value_passes() -> None:
+    req = parse_chat(b'{"model":"m","messages":[{"role":"x","role":"user","content":"Hi","name":"a","name":"b"}]}')
+    assert b"".join(req.text.pieces) == b"user\nb\nHi\n"

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import MalformedRequest
-from gateway.wire.splice import MAX_MEMBERS, members, most_keys, pieces, splice, splice_path
+from gateway.wire.members import MAX_MEMBERS, distinct_members, members, most_keys
+from gateway.wire.splice import pieces, splice, splice_path
 from tests.wire.json_text import Text, objects, values
 
 KEYS = ("model", "stream", 'a"b', "é", "messages", "", "absent", "other")
@@ -187,3 +188,23 @@ def test_dense_bodies_that_are_no_object_are_refused() -> None:
     ):
         with pytest.raises(MalformedRequest):
             members(body)
+
+
+@few
+@given(objects())
+def test_a_key_given_twice_is_refused_by_name(text: Text) -> None:
+    twice = [key for i, key in enumerate(text.keys) if key in text.keys[:i]]
+    if not twice:
+        assert list(distinct_members(text.body)) == members(text.body)
+        return
+    with pytest.raises(MalformedRequest) as caught:
+        distinct_members(text.body)
+    assert (caught.value.status, caught.value.code, caught.value.param) == (400, "duplicate_member", twice[0])
+
+
+def test_a_long_key_given_twice_is_named_in_short() -> None:
+    key = "k" * 10_000
+    with pytest.raises(MalformedRequest) as caught:
+        distinct_members(f'{{"{key}":1,"{key}":2}}'.encode())
+    assert caught.value.param == "k" * 64
+    assert len(caught.value.message) < 100

@@ -1,0 +1,175 @@
+"""Find the members of a JSON object: where each lies in the text, without a copy of it or a change to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gateway.errors import MalformedRequest
+
+__all__ = ["KEY", "MAX_MEMBERS", "NEXT", "Member", "distinct_members", "members", "most_keys"]
+
+MAX_MEMBERS: Final = 1000
+"""Top-level members of a body; APIs know a few dozen, and each more costs a step in Python."""
+_NAMED: Final = 64
+"""Characters of a key that an error message names."""
+_DENSE = 50_000
+"""Keys from which a mapping of a body's members might take tens of milliseconds to make."""
+
+_SPACE = re.compile(rb"[ \t\n\r]*+")
+KEY = re.compile(rb'[ \t\n\r]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t\n\r]*+:[ \t\n\r]*+', re.DOTALL)
+NEXT = re.compile(rb"[ \t\n\r]*+([,}])[ \t\n\r]*+")
+# The values of valid JSON: a string, a number or a word, and up to the next bracket outside of strings.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_PLAIN = re.compile(rb"[^,\]} \t\n\r]++")
+_BRACKET = re.compile(rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+([\[{\]}])', re.DOTALL)
+_RAW_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _AnyObject(msgspec.Struct):
+    """Reads past every member, so decoding only checks the syntax."""
+
+
+_SYNTAX = msgspec.json.Decoder(_AnyObject)
+
+
+class Member(NamedTuple):
+    """Where one member of an object lies: byte offsets of its key's opening quote and of its value."""
+
+    key: str
+    key_start: int
+    value_start: int
+    value_end: int
+
+
+class _OffTrackError(Exception):
+    """The quick walk met a key whose value is not the one that counts (a duplicate)."""
+
+
+def members(body: bytes) -> list[Member]:
+    """All members of the JSON object in `body`, in order, duplicates included.
+
+    Raises MalformedRequest when `body` is not one JSON object, or has more than MAX_MEMBERS.
+    """
+    try:
+        if body.count(b":") > _DENSE and most_keys(body) > _DENSE:
+            _SYNTAX.decode(body)
+            return _scan(body)
+        return _walk(body, _RAW_OBJECT.decode(body))
+    except _OffTrackError:
+        return _scan(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise MalformedRequest("the body is not a JSON object") from error
+
+
+def distinct_members(body: bytes) -> tuple[Member, ...]:
+    """All members of the JSON object that a client sent, in order.
+
+    Raises MalformedRequest for a key that is there twice, too: which of them counts is each reader's own choice, so
+    an engine could read another request than the one that was decided upon. Escapes don't make keys differ.
+    """
+    found = members(body)
+    keys = {member.key for member in found}
+    if len(keys) < len(found):
+        seen: set[str] = set()
+        for member in found:
+            if member.key in seen:
+                name = member.key[:_NAMED]
+                raise MalformedRequest(
+                    f"the member {name!r} is given more than once", param=name, code="duplicate_member"
+                )
+            seen.add(member.key)
+    return tuple(found)
+
+
+def most_keys(body: bytes) -> int:
+    """How many keys a body has at most, at any depth: its colons, but for those after a quote that is escaped.
+
+    JSON quoted in JSON is full of these. (Where the backslash is itself escaped, the quote may be a key's end.)
+    """
+    return body.count(b":") - body.count(b'\\":') + body.count(b'\\\\":')
+
+
+def _open(body: bytes) -> int:
+    start = _end(_SPACE, body, 0) + 1  # past the brace
+    return _end(_SPACE, body, start)
+
+
+def _end(pattern: re.Pattern[bytes], body: bytes, at: int) -> int:
+    found = pattern.match(body, at)
+    if found is None:
+        raise _OffTrackError
+    return found.end()
+
+
+def _walk(body: bytes, values: Mapping[str, msgspec.Raw]) -> list[Member]:
+    # The decoder has already found where every value ends: its raw bytes are as long as the value is, so a long
+    # `messages` is stepped over at once. No complete JSON value is a proper prefix of another one followed by a
+    # delimiter, so a match that is followed by `,` or `}` is the value itself.
+    found: list[Member] = []
+    at = _open(body)
+    if body[at : at + 1] == b"}":
+        return found
+    while True:
+        key = KEY.match(body, at)
+        if key is None:
+            raise _OffTrackError
+        name = _key(key)
+        raw = bytes(values[name])
+        start = key.end()
+        if not body.startswith(raw, start):
+            raise _OffTrackError
+        end = start + len(raw)
+        _add(found, Member(name, at, start, end))
+        after = NEXT.match(body, end)
+        if after is None:
+            raise _OffTrackError
+        if after[1] == b"}":
+            return found
+        at = after.end()
+
+
+def _scan(body: bytes) -> list[Member]:
+    # Duplicate keys are rare: then every value's end is looked for. The body is known to be valid.
+    found: list[Member] = []
+    at = _open(body)
+    while (key := KEY.match(body, at)) is not None:
+        end = _value_end(body, key.end())
+        _add(found, Member(_key(key), at, key.end(), end))
+        after = NEXT.match(body, end)
+        if after is None or after[1] == b"}":
+            break
+        at = after.end()
+    return found
+
+
+def _value_end(body: bytes, start: int) -> int:
+    if body.startswith(b'"', start):
+        return _end(_STRING, body, start)
+    if not body.startswith((b"{", b"["), start):
+        return _end(_PLAIN, body, start)
+    depth, at = 0, start
+    while True:
+        bracket = _BRACKET.match(body, at)
+        if bracket is None:
+            raise _OffTrackError
+        depth += 1 if bracket[1] in b"{[" else -1
+        at = bracket.end()
+        if not depth:
+            return at
+
+
+def _add(found: list[Member], member: Member) -> None:
+    if len(found) >= MAX_MEMBERS:
+        raise MalformedRequest(f"the body has more than {MAX_MEMBERS} members", code="too_many_members")
+    found.append(member)
+
+
+def _key(match: re.Match[bytes]) -> str:
+    raw = match[1]
+    if b"\\" in raw:
+        return msgspec.json.decode(b'"' + raw + b'"', type=str)
+    return raw.decode()
