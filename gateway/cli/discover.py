@@ -39,7 +39,7 @@ async def _ask(prober: Prober, endpoint: Endpoint, timeout: float) -> Facts | st
     facts = adapter.facts(answers)
     if facts.models or facts.loading:
         return facts
-    statuses = sorted({answers[probe.key].status for probe in adapter.discovery})
+    statuses = sorted({answers[probe.key].status for probe in adapter.discovery if probe.key in answers})
     if {401, 403} & set(statuses):
         return f"answers {statuses[0]}: " + ("its key is not accepted" if key else "it wants a `key`")
     return f"answers, but lists no models (HTTP {', '.join(map(str, statuses))}): is it {endpoint.engine}?"

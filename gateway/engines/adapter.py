@@ -62,8 +62,9 @@ class FoundModel:
     """A model that an engine serves.
 
     window: tokens that one request may use, prompt and output together. trained_window: tokens that the weights were
-    trained for. params: number of weights. size_bytes: of the weights file. kv_bytes_per_token: of KV cache. surfaces,
-    abilities: its own where models of one engine differ (embedding models, vision); None: the engine's.
+    trained for. default_window: tokens that the engine gives it where nobody said otherwise and it does not tell.
+    params: number of weights. size_bytes: of the weights file. kv_bytes_per_token: of KV cache. surfaces, abilities:
+    its own where models of one engine differ (embedding models, vision); None: the engine's.
     """
 
     id: str
@@ -73,6 +74,7 @@ class FoundModel:
     params: int | None = None
     size_bytes: int | None = None
     kv_bytes_per_token: float | None = None
+    default_window: int | None = None
     surfaces: frozenset[str] | None = None
     abilities: frozenset[str] | None = None
 
@@ -142,7 +144,8 @@ class Traits:
     max_n_is_slots: `n` over the slot count is refused. abort_settle_s: seconds until an aborted request's place is
     free. poll_floor_s: the shortest seconds between load probes. reports_cached: usage tells cached tokens.
     default_slots: assumed when the engine does not tell how many requests it runs. surfaces: names of `wire.surfaces`
-    that it is taken to speak where discovery does not tell.
+    that it is taken to speak where discovery does not tell. drops: top-level members that are taken out of every body,
+    since they steer the engine and not the answer.
     """
 
     shares_prefix: bool
@@ -154,6 +157,7 @@ class Traits:
     reports_cached: bool
     default_slots: int
     surfaces: frozenset[str]
+    drops: tuple[str, ...] = ()
 
 
 class Engine(Protocol):
@@ -197,6 +201,9 @@ class Engine(Protocol):
 
         `stream` is what `streams_upstream` said; `max_tokens` the output budget to set, None to leave the client's.
         """
+
+    def surface_edits(self, surface: str) -> Mapping[str, bytes | None]:
+        """Top-level edits, beside those of its dialect, for a body that passes through to that surface."""
 
     def headers(self, request_id: str) -> Mapping[str, str]:
         """Headers for one attempt; `request_id` must be fresh for each."""

@@ -13,12 +13,24 @@ from gateway.engines.asking import Asked
 from gateway.engines.failures import classify
 from gateway.engines.metrics_text import samples
 from gateway.engines.rewrites import shared_edits, with_usage
+from gateway.engines.routes import probed, probes_of
 from gateway.wire.chat_request import ChatRequest
 
 __all__ = ["LlamaCpp"]
 
 _AUTO_SLOTS = 4
 """Slots without `-np`; only then is the KV cache unified without being asked for."""
+_ASKED_FOR = (
+    "responses",
+    "messages",
+    "count_tokens",
+    "embeddings",
+    "rerank",
+    "tokenize",
+    "detokenize",
+    "transcriptions",
+)
+"""Surfaces that depend on its age or flags; it has no list of its routes."""
 _RUNNING, _WAITING = "llamacpp:requests_processing", "llamacpp:requests_deferred"
 _GENERATED = "llamacpp:tokens_predicted_total"
 # Client faults that this server answers with 500.
@@ -46,9 +58,14 @@ class LlamaCpp(Asked):
         reports_cached=True,
         default_slots=_AUTO_SLOTS,
         surfaces=frozenset(("chat", "completions", "responses", "messages", "count_tokens", "tokenize", "detokenize")),
+        drops=("id_slot",),
     )
     discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/props"), Probe("GET", "/v1/models"))
     loading: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/slots"), Probe("GET", "/metrics"))
+
+    def follow_up(self, answers: Mapping[str, Answer]) -> tuple[Probe, ...]:
+        """Whether it has the routes that came later or are switched on by a flag; nothing while it loads its model."""
+        return () if _is_loading(answers) else probes_of(_ASKED_FOR)
 
     def facts(self, answers: Mapping[str, Answer]) -> Facts:
         """Slots and window from `/props`, models from `/v1/models`; the pool follows from both."""
@@ -73,6 +90,7 @@ class LlamaCpp(Asked):
             unified=unified,
             version=version if isinstance(version, str) else None,
             abilities=_abilities(props),
+            surfaces=_surfaces(answers, self.traits.surfaces),
             notes=notes,
         )
 
@@ -118,7 +136,7 @@ class LlamaCpp(Asked):
     ) -> Mapping[str, bytes | None]:
         """Usage is asked for only to assemble a whole answer: a stream's last chunk tells `timings` anyway."""
         edits = shared_edits(req, served_as, stream, max_tokens)
-        edits["id_slot"] = None
+        edits.update(dict.fromkeys(self.traits.drops))
         if max_tokens is None and req.max_tokens_field not in (None, "n_predict"):
             edits["n_predict"] = None  # it would win over the budget that was counted
         if stream and not req.stream and req.include_usage is not True:
@@ -175,6 +193,11 @@ def _abilities(props: Mapping[str, Any]) -> frozenset[str]:
     if isinstance(modalities, dict):
         found |= {kind for kind in ("vision", "audio") if modalities.get(kind) is True}
     return frozenset(found)
+
+
+def _surfaces(answers: Mapping[str, Answer], usual: frozenset[str]) -> frozenset[str] | None:
+    present, told = probed(answers, _ASKED_FOR)
+    return (usual - told) | present if told else None
 
 
 def _slot_tokens(slot: Mapping[str, Any]) -> int:

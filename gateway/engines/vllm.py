@@ -14,6 +14,7 @@ from gateway.engines.asking import Asked
 from gateway.engines.failures import classify
 from gateway.engines.metrics_text import Sample, samples
 from gateway.engines.rewrites import shared_edits, with_usage
+from gateway.engines.routes import OPENAPI, listed
 from gateway.wire.chat_request import ChatRequest
 
 __all__ = ["Vllm"]
@@ -26,9 +27,6 @@ _PREEMPTIONS, _GENERATED = "vllm:num_preemptions_total", "vllm:generation_tokens
 _START = "process_start_time_seconds"
 _FAMILIES = (_CONFIG, _RUNNING, _WAITING, *_USAGE, _PREEMPTIONS, _GENERATED, _START)
 _LOAD_HEADER = "endpoint-load-metrics"
-_DROPPED = ("request_id", "priority", "cache_salt", "kv_transfer_params")
-"""Members that steer the scheduler or the cache: a reused request id kills the engine, a priority jumps its queue, a
-salt undoes prefix sharing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +44,22 @@ class Vllm(Asked):
         reports_cached=False,
         default_slots=256,
         surfaces=frozenset(("chat", "completions", "responses", "messages", "count_tokens", "tokenize", "detokenize")),
+        # A reused request id kills the engine, a priority jumps its queue, a salt undoes prefix sharing.
+        drops=("request_id", "priority", "cache_salt", "kv_transfer_params"),
     )
     discovery: ClassVar[tuple[Probe, ...]] = (
         Probe("GET", "/v1/models"),
         Probe("GET", "/metrics"),
         Probe("GET", "/version"),
+        OPENAPI,
     )
     loading: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/metrics"),)
 
     def facts(self, answers: Mapping[str, Answer]) -> Facts:
-        """Windows from `/v1/models`, pool and block from the labels of `vllm:cache_config_info`."""
+        """Windows from `/v1/models`, pool and block from the labels of `vllm:cache_config_info`.
+
+        Surfaces come from its list of paths. Routes depend on what the model can do: an embedding model has no chat.
+        """
         models = tuple(
             FoundModel(id=item["id"], window=count(item.get("max_model_len")))
             for item in json_list(answers, "/v1/models", "data")
@@ -74,6 +78,7 @@ class Vllm(Asked):
             block=_label(configs[0], "block_size") if configs else None,
             version=version if isinstance(version, str) else None,
             abilities=frozenset({"tools", "json_schema", "logprobs"}),
+            surfaces=listed(answers),
             notes=tuple(notes),
         )
 
@@ -112,7 +117,7 @@ class Vllm(Asked):
     ) -> Mapping[str, bytes | None]:
         """A stream tells its usage only when asked; a client's explicit "no" is left alone."""
         edits = shared_edits(req, served_as, stream, max_tokens)
-        edits.update(dict.fromkeys(_DROPPED))
+        edits.update(dict.fromkeys(self.traits.drops))
         if stream and req.include_usage is None:
             edits["stream_options"] = with_usage(req)
         return edits

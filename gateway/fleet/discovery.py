@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from gateway.engines.adapter import Answer, Engine, Probe
-from gateway.fleet.probing import Target
+from gateway.fleet.probing import ProbeFailed, Target
 
 __all__ = ["Asks", "discover"]
 
@@ -24,8 +25,9 @@ async def discover(
 ) -> dict[str, Answer]:
     """Return the answers to all of the adapter's questions, by key.
 
-    An answer in `kept` to a probe that says it may be kept is not asked for again; new ones are put there. `timeout` is
-    in seconds for each question. Raises ProbeFailed when one was not answered.
+    An answer in `kept` to a probe that says it may be kept is not asked for again; new ones are put there. Such a probe
+    may also go unanswered: an engine may be too busy for it, and is up all the same. `timeout` is in seconds for each
+    question. Raises ProbeFailed when another one was not answered.
     """
     known = {} if kept is None else kept
     answers = await _round(prober, target, engine.discovery, timeout, known)
@@ -37,6 +39,13 @@ async def _round(
     prober: Asks, target: Target, probes: Iterable[Probe], timeout: float, known: dict[str, Answer]
 ) -> dict[str, Answer]:
     asked = list(probes)
-    answers = dict(await prober.ask(target, [each for each in asked if each.key not in known], timeout))
-    known.update({each.key: answers[each.key] for each in asked if each.kept and each.key in answers})
-    return answers | {each.key: known[each.key] for each in asked if each.key in known}
+    answers = dict(await prober.ask(target, [each for each in asked if not each.kept], timeout))
+    for each in asked:
+        if not each.kept:
+            continue
+        if each.key not in known:
+            with contextlib.suppress(ProbeFailed):
+                known.update(await prober.ask(target, [each], timeout))
+        if each.key in known:
+            answers[each.key] = known[each.key]
+    return answers
