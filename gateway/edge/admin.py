@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from gateway.edge.admin_page import CSP, page
 from gateway.edge.answers import answer_error, answer_json
+from gateway.edge.connection import too_many_connections
 from gateway.edge.handler import Exchange
 from gateway.edge.origin import ForeignCaller, host_of, is_loopback, page_is_foreign
 from gateway.edge.routes import path_of
@@ -67,6 +68,8 @@ class AdminPort:
         path = path_of(request._message.path)
         if len(path) > 1:
             path = path.rstrip("/")
+        if exchange.spare and not path.startswith("/health/"):
+            raise too_many_connections()
         template = "/admin/decisions/{id}" if path.startswith(_DECISIONS) else path
         methods = _METHODS.get(template)
         if methods is None:

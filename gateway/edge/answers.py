@@ -9,7 +9,6 @@ import msgspec
 from gateway.edge.downstream import ClientDownstream
 from gateway.edge.head import Headers
 from gateway.errors import BodyTimeout, GatewayError, NotAdmitted, RequestError, UpstreamError
-from gateway.wire.error_body import error_event, openai_error
 
 __all__ = ["answer_error", "answer_json", "cut_short", "error_headers", "retry_after_field"]
 
@@ -52,8 +51,8 @@ def answer_json(down: ClientDownstream, status: int, body: bytes | object, heade
 
 
 def answer_error(down: ClientDownstream, err: GatewayError, headers: Headers = ()) -> None:
-    """Send an error as the whole answer. Nothing may have been sent before."""
-    answer_json(down, err.status, openai_error(err), (*error_headers(err), *headers))
+    """Send an error as the whole answer, in the client's dialect. Nothing may have been sent before."""
+    answer_json(down, err.status, down.dialect.body(err), (*error_headers(err), *headers))
 
 
 def cut_short(down: ClientDownstream, err: GatewayError) -> None:
@@ -64,5 +63,5 @@ def cut_short(down: ClientDownstream, err: GatewayError) -> None:
         answer_error(down, err)
         return
     if down.event_stream:
-        down.write(error_event(err))
+        down.write(down.dialect.event(err))
     down.abort()

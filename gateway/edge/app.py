@@ -46,7 +46,7 @@ from gateway.telemetry.rotating_file import RotatingFile
 from gateway.tokens.describe import route_of, visible
 from gateway.tokens.measure import Measurer
 from gateway.wire.inbound import Client, Inbound
-from gateway.wire.models import model_list, model_one
+from gateway.wire.models import ModelEntry
 
 __all__ = ["Application"]
 
@@ -171,17 +171,16 @@ class Application:
         """Answer one generation request."""
         await self.pipeline.serve(inbound, down)
 
-    def models(self, client: Client) -> bytes:
+    def models(self, client: Client) -> list[ModelEntry]:
         """The models that this client may use."""
         plan, snapshot = self.dispatcher.plan, self.leases.snapshot()
-        names = visible(client, plan, snapshot)
-        return model_list([model_entry(name, plan, snapshot, self._created) for name in names])
+        return [model_entry(name, plan, snapshot, self._created) for name in visible(client, plan, snapshot)]
 
-    def model(self, client: Client, model: str) -> bytes:
+    def model(self, client: Client, model: str) -> ModelEntry:
         """One of them; raises UnknownModel or Forbidden."""
         plan, snapshot = self.dispatcher.plan, self.leases.snapshot()
         route_of(model, client, plan, snapshot)
-        return model_one(model_entry(model, plan, snapshot, self._created))
+        return model_entry(model, plan, snapshot, self._created)
 
     def ready(self) -> bool:
         """Configuration is loaded and the process is not going away; says nothing about backends."""

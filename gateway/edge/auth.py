@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -12,10 +12,11 @@ from gateway.edge.origin import ForeignCaller, is_loopback
 from gateway.errors import Unauthorized
 from gateway.wire.inbound import Client
 
-__all__ = ["LOCAL", "Key", "Keyring"]
+__all__ = ["LOCAL", "Key", "Keyring", "presented"]
 
 LOCAL = Client("local")
 """Everybody, when no keys are configured: only loopback gets in."""
+_WAYS = "'Authorization: Bearer KEY', 'x-api-key: KEY' or 'api-key: KEY'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Keyring:
         """Whether no key is configured."""
         return not self._digests
 
-    def identify(self, authorization: str | None, api_key: str | None, peer: str) -> Client:
-        """The client of the key in `Authorization: Bearer` or `x-api-key`.
+    def identify(self, keys: Iterable[str], peer: str) -> Client:
+        """The client that one of these keys belongs to; `presented` gives those of a request.
 
         Every configured key is compared, whichever matches. Raises Unauthorized for a missing or wrong key, and
         ForeignCaller when no keys are configured and `peer` (an address) is not loopback.
@@ -58,24 +59,26 @@ class Keyring:
             raise ForeignCaller(
                 "no API keys are configured here, so only clients on the same machine are served", code="loopback_only"
             )
-        presented = _bearer(authorization) or (api_key or "").strip()
-        digest = self._digest(presented)
         found: Client | None = None
-        for known, client in self._digests:
-            if hmac.compare_digest(known, digest):
-                found = client
-        if found is None or not presented:
-            problem = (
-                "is not known"
-                if presented
-                else "is missing: send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'"
-            )
+        some = False
+        for key in keys:
+            some = True
+            digest = self._digest(key)
+            for known, client in self._digests:
+                if hmac.compare_digest(known, digest) and found is None:
+                    found = client
+        if found is None:
+            problem = "is not known" if some else f"is missing: send it as {_WAYS}"
             raise Unauthorized(f"the API key {problem}")
         return found
 
 
-def _bearer(authorization: str | None) -> str:
-    if authorization is None:
-        return ""
-    scheme, _, rest = authorization.partition(" ")
-    return rest.strip() if scheme.lower() == "bearer" else ""
+def presented(headers: Mapping[str, str]) -> Iterator[str]:
+    """The keys that a request's fields carry. Some clients fill in several fields, one of them from a placeholder.
+
+    A key in the request target is never one: targets are written to logs on the way.
+    """
+    scheme, _, rest = headers.get("Authorization", "").partition(" ")
+    for key in (rest if scheme.lower() == "bearer" else "", headers.get("x-api-key", ""), headers.get("api-key", "")):
+        if key.strip():
+            yield key.strip()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gateway.edge.head import Headers, bodyless, response_head
+from gateway.edge.head import Headers, bodyless, is_stream, response_head
 from gateway.wire.dialect import OPENAI, Dialect
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class ClientDownstream:
         ours = (*self._fields, *self.extra)
         names = {name.lower() for name, _ in ours}
         fields = [*(field for field in headers if field[0].lower() not in names), *ours]
-        self.event_stream = any(k.lower() == "content-type" and v.startswith("text/event-stream") for k, v in fields)
+        self.event_stream = any(k.lower() == "content-type" and is_stream(v) for k, v in fields)
         self._length = None if self._head_only else length
         self._head = response_head(
             status, fields, length=length, chunked=self._chunked, keep_alive=self.keep_alive, http11=self._http11
@@ -166,8 +166,20 @@ class ClientDownstream:
                 transport.writelines((b"%b%x\r\n" % (head, size), data, b"\r\n"))
         return not self._protocol.writing_paused
 
-    def end(self) -> None:
-        """Finish the answer; the connection may serve another. A body short of its declared length is cut instead."""
+    def end(self, data: bytes = b"") -> None:
+        """Finish the answer, `data` its last bytes in the same write; the connection may serve another.
+
+        A body short of its declared length is cut instead.
+        """
+        if data and self._chunked and self._started and not (self.ended or self.closed or self._head_only):
+            head, self._head = self._head, b""
+            self.body_bytes += len(data)
+            self.ended = True
+            self.on_drain = None
+            self._send(b"%b%x\r\n%b\r\n0\r\n\r\n" % (head, len(data), data))
+            return
+        if data:
+            self.write(data)
         if self.ended or not self._started:
             if not self._started:
                 self.abort()

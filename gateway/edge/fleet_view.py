@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from gateway.core.backend import Offer
 from gateway.core.plan import Plan, Route
-from gateway.core.snapshot import BackendView, Snapshot
+from gateway.core.snapshot import BackendView, Health, Snapshot
 from gateway.fleet.member import Member
 from gateway.wire.models import ModelEntry
 
@@ -57,7 +58,9 @@ def model_entry(name: str, plan: Plan, snapshot: Snapshot, created: int) -> Mode
     What every backend of it holds, unless told otherwise.
     """
     route = plan.route(name, snapshot) or Route(name=name, serves=name)
-    windows = [_window(view, route) for view in snapshot.views if view.offer(route.serves) is not None]
+    serving = [(view, offer) for view in snapshot.views if (offer := view.offer(route.serves)) is not None]
+    windows = [_window(view, offer) for view, offer in serving]
+    spoken = [offer.surfaces for _, offer in serving]
     cap = route.context
     if not windows:
         window = cap if isinstance(cap, int) else None
@@ -65,11 +68,25 @@ def model_entry(name: str, plan: Plan, snapshot: Snapshot, created: int) -> Mode
         window = min(cap, max(windows))
     else:
         window = max(windows) if cap == "longest" else min(windows)
-    return ModelEntry(id=name, created=created, window=window, max_output=route.output_ceiling)
+    return ModelEntry(
+        id=name,
+        created=created,
+        window=window,
+        max_output=route.output_ceiling,
+        abilities=frozenset.intersection(*(_abilities(view, offer) for view, offer in serving)) if serving else _NONE,
+        surfaces=None if None in spoken else frozenset().union(*(each for each in spoken if each is not None)),
+        ready=any(view.health is Health.UP for view, _ in serving),
+    )
 
 
-def _window(view: BackendView, route: Route) -> int:
-    offer = view.offer(route.serves)
-    window = offer.window if offer is not None else 0
+_NONE: frozenset[str] = frozenset()
+
+
+def _abilities(view: BackendView, offer: Offer) -> frozenset[str]:
+    declared = view.backend.abilities
+    return offer.abilities if declared is None else declared
+
+
+def _window(view: BackendView, offer: Offer) -> int:
     cap = view.backend.context_cap
-    return window if cap is None else min(window, cap)
+    return offer.window if cap is None else min(offer.window, cap)

@@ -15,10 +15,9 @@ from gateway import clock
 from gateway.core.reasons import Reason
 from gateway.edge.answers import cut_short
 from gateway.edge.body import discard, leaves_reusable
-from gateway.edge.connection import CLOSE, KEEP, EdgeProtocol, too_many_connections
+from gateway.edge.connection import CLOSE, KEEP, EdgeProtocol
 from gateway.edge.cors import Cors
 from gateway.edge.downstream import ClientDownstream
-from gateway.edge.routes import path_of
 from gateway.errors import BodyTimeout, ClientClosed, GatewayError, Unavailable
 from gateway.telemetry.log import AccessLog, log_failure
 from gateway.wire.inbound import AccessNote
@@ -30,12 +29,14 @@ __all__ = ["Exchange", "Handler"]
 class Exchange:
     """One request and the answer to it.
 
-    `route` is a template of ours, never the path as sent; `started_at` is in monotonic seconds.
+    `route` is a template of ours, never the path as sent; `started_at` is in monotonic seconds. `spare`: the connection
+    is over the limit, and may ask for the gateway's health and nothing else.
     """
 
     request: web.BaseRequest
     down: ClientDownstream
     started_at: float
+    spare: bool = False
     route: str = "other"
     client: str | None = None
     note: AccessNote = field(default_factory=AccessNote)
@@ -90,11 +91,11 @@ class Handler:
             reusable=None if request.content.is_eof() else partial(leaves_reusable, request),
         )
         protocol.down = down
-        exchange = Exchange(request, down, clock.monotonic())
+        exchange = Exchange(request, down, clock.monotonic(), protocol.spare)
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self._running.add(task)
         try:
-            await self._attempt(exchange, task, spare=protocol.spare)
+            await self._attempt(exchange, task)
             if not request.content.is_eof() and not down.closed:
                 await discard(request.content)
         finally:
@@ -111,11 +112,9 @@ class Handler:
                 )
         return KEEP if down.keep_alive else CLOSE
 
-    async def _attempt(self, exchange: Exchange, task: asyncio.Task[object], *, spare: bool) -> None:
+    async def _attempt(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
         down, note = exchange.down, exchange.note
         try:
-            if spare and not path_of(exchange.request._message.path).startswith("/health/"):
-                raise too_many_connections()
             await self._answer(exchange)
             if not down.ended:
                 down.abort()

@@ -7,8 +7,9 @@ from email.utils import formatdate
 from http import HTTPStatus
 
 from gateway import clock
+from gateway.wire.dialect import EVENT_STREAM, NDJSON
 
-__all__ = ["Headers", "bodyless", "response_head"]
+__all__ = ["Headers", "bodyless", "is_stream", "response_head"]
 
 Headers = Iterable[tuple[str, str]]
 
@@ -35,6 +36,11 @@ def bodyless(status: int) -> bool:
     return status in (204, 304) or 100 <= status < 200
 
 
+def is_stream(content_type: str) -> bool:
+    """Whether a body of this type comes event by event, so that an error can be told inside it."""
+    return content_type.lower().startswith((EVENT_STREAM, NDJSON))
+
+
 def _clean(value: str) -> str:
     """The value without line breaks and NUL, which could end the field and begin another."""
     if "\r" in value or "\n" in value or "\0" in value:
@@ -47,7 +53,7 @@ def response_head(
 ) -> bytes:
     """The head of one answer, blank line included. `length` is the body's, in bytes.
 
-    An event stream is also told not to be cached or buffered by proxies on the way.
+    Proxies on the way are told not to cache or buffer an event stream.
     """
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Status')}\r\nDate: {_date()}\r\n"]
     seen = set()
@@ -57,7 +63,7 @@ def response_head(
         if lower in _FRAMING:
             continue
         seen.add(lower)
-        if lower == "content-type" and value.startswith("text/event-stream"):
+        if lower == "content-type" and is_stream(value):
             events = True
         lines.append(f"{_clean(name)}: {_clean(value)}\r\n")
     if events:

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 from aiohttp import web
+from multidict import CIMultiDictProxy
 
+from gateway.edge import listing
 from gateway.edge.answers import answer_error, answer_json
-from gateway.edge.auth import Keyring
+from gateway.edge.auth import Keyring, presented
 from gateway.edge.body import BodyBudget, check_declared, read_body
-from gateway.edge.connection import HeadersTooLarge, UnknownExpectation, UnknownTransferCoding
+from gateway.edge.connection import HeadersTooLarge, UnknownExpectation, UnknownTransferCoding, too_many_connections
 from gateway.edge.cors import Cors
 from gateway.edge.downstream import ClientDownstream
 from gateway.edge.handler import Exchange
 from gateway.edge.limits import EdgeLimits
 from gateway.edge.origin import ForeignCaller, page_is_foreign
-from gateway.edge.routes import Route, match
-from gateway.errors import MethodNotAllowed
-from gateway.wire.inbound import Client, Inbound
+from gateway.edge.routes import Route, find
+from gateway.errors import MethodNotAllowed, NotOffered
+from gateway.wire.inbound import Client, Inbound, forwarded
+from gateway.wire.models import ModelEntry
 
 __all__ = ["Gateway", "Public"]
 
-_CREDENTIALS = frozenset(("authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"))
+_CREDENTIALS = frozenset(("authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"))
+_HEALTH = frozenset(("live", "ready"))
+_STATES = {
+    "live": b'{"status":"live"}',
+    "ready": b'{"status":"ready"}',
+    "root": b'{"name":"kvgate","status":"running"}',
+}
+_VERSION = b'{"version":"0.12.0"}'
+"""Of Ollama's API as it is spoken here: clients ask it to learn what they may use."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/@+-]{1,128}")
 
 
@@ -30,13 +42,13 @@ class Gateway(Protocol):
     """What the door opens to."""
 
     async def serve(self, inbound: Inbound, down: ClientDownstream) -> None:
-        """Answer one generation request through `down`, or raise GatewayError before anything was sent."""
+        """Answer one request of a surface through `down`, or raise GatewayError before anything was sent."""
 
-    def models(self, client: Client) -> bytes:
-        """The model list that this client may see, as JSON."""
+    def models(self, client: Client) -> Sequence[ModelEntry]:
+        """The models that this client may see."""
 
-    def model(self, client: Client, model: str) -> bytes:
-        """One entry of that list, as JSON. Raises UnknownModel."""
+    def model(self, client: Client, model: str) -> ModelEntry:
+        """One of them. Raises UnknownModel."""
 
     def ready(self) -> bool:
         """Whether configuration is loaded and the process is not draining; says nothing about backends."""
@@ -55,6 +67,24 @@ class Public:
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one exchange, or raise GatewayError."""
         request, down = exchange.request, exchange.down
+        found = find(request._message.path, request.headers)
+        down.dialect = found.dialect
+        if exchange.spare and (found.route is None or found.route.name not in _HEALTH):
+            raise too_many_connections()
+        self._check_head(exchange)
+        route = found.known
+        exchange.route = route.template
+        if request.method not in route.methods:
+            self._other_method(exchange, route)
+        elif route.name == "serve":
+            await self._serve(exchange, route)
+        elif route.name in _HEALTH or route.name == "root":
+            self._say_state(down, route)
+        else:
+            await self._tell(exchange, route, found.id, self._identify(exchange))
+
+    def _check_head(self, exchange: Exchange) -> None:
+        request = exchange.request
         if sum(len(k) + len(v) for k, v in request.raw_headers) > self.limits.header:
             raise HeadersTooLarge(
                 f"the header fields are over the limit of {self.limits.header} bytes (server.limits.header)"
@@ -62,27 +92,38 @@ class Public:
         if request.headers.get("Expect", "100-continue").lower() != "100-continue":
             raise UnknownExpectation("no Expect but 100-continue is met here")
         if any(coding.strip().lower() != "chunked" for coding in request.headers.getall("Transfer-Encoding", ())):
-            down.keep_alive = False  # where this body ends is a matter of opinion
+            exchange.down.keep_alive = False  # where this body ends is a matter of opinion
             raise UnknownTransferCoding("no Transfer-Encoding but chunked is read; compress with Content-Encoding")
-        route, model = match(request._message.path)
-        exchange.route = route.template
-        if request.method not in route.methods:
-            self._other_method(exchange, route)
-            return
-        if route.name == "serve":
-            await self._serve(exchange, route)
-        elif route.name == "live":
-            answer_json(down, 200, b'{"status":"live"}')
-        elif route.name == "ready":
-            ready = self._gateway.ready()
-            answer_json(down, 200 if ready else 503, b'{"status":"ready"}' if ready else b'{"status":"not ready"}')
+
+    def _say_state(self, down: ClientDownstream, route: Route) -> None:
+        if route.name == "ready" and not self._gateway.ready():
+            answer_json(down, 503, b'{"status":"not ready"}')
         else:
-            client = self._identify(exchange)
-            answer_json(
-                down,
-                200,
-                self._gateway.models(client) if route.name == "models" else self._gateway.model(client, model),
+            answer_json(down, 200, _STATES[route.name])
+
+    async def _tell(self, exchange: Exchange, route: Route, wanted: str, client: Client) -> None:
+        """What the gateway answers itself, for a client with a key."""
+        gateway, dialect = self._gateway, exchange.down.dialect
+        if route.name == "models":
+            body = listing.listed(gateway.models(client), dialect)
+        elif route.name == "model":
+            body = listing.one(gateway.model(client, wanted), dialect)
+        elif route.name == "tags":
+            body = listing.tags(gateway.models(client))
+        elif route.name == "ps":
+            body = listing.running(gateway.models(client))
+        elif route.name == "version":
+            body = _VERSION
+        elif route.name == "show":
+            with self.bodies.hold() as hold:
+                wanted = listing.wanted(await read_body(exchange.request, self.limits, hold))
+            body = listing.shown(gateway.model(client, wanted))
+        else:
+            raise NotOffered(
+                "responses are not kept here: send the whole conversation as input, and leave out previous_response_id",
+                param="previous_response_id" if wanted else None,
             )
+        answer_json(exchange.down, 200, body)
 
     def _other_method(self, exchange: Exchange, route: Route) -> None:
         request, down = exchange.request, exchange.down
@@ -98,7 +139,7 @@ class Public:
     def _identify(self, exchange: Exchange) -> Client:
         request = exchange.request
         headers = request.headers
-        client = self.keyring.identify(headers.get("Authorization"), headers.get("x-api-key"), request.remote or "")
+        client = self.keyring.identify(presented(headers), request.remote or "")
         # Without keys a page of any site could reach a local gateway through its visitor's browser.
         if self.keyring.open and page_is_foreign(headers) and not self.cors.allows(headers):
             raise ForeignCaller("web pages of other origins are not served without a key")
@@ -111,9 +152,7 @@ class Public:
         check_declared(request, self.limits)
         with self.bodies.hold() as hold:
             body = await read_body(request, self.limits, hold)
-            headers = {
-                name: value for key, value in request.headers.items() if (name := key.lower()) not in _CREDENTIALS
-            }
+            headers = _fields(request.headers)
             inbound = Inbound(
                 surface=route.surface or "chat",
                 body=body,
@@ -122,8 +161,20 @@ class Public:
                 received_at=exchange.started_at,
                 request_id=_printable_id(request),
                 note=exchange.note,
+                content_type=headers.get("content-type", "application/json"),
+                forward=forwarded(headers),
             )
             await self._gateway.serve(inbound, exchange.down)
+
+
+def _fields(headers: CIMultiDictProxy[str]) -> dict[str, str]:
+    """The fields without credentials, names in lower case; those that came several times are one list."""
+    fields: dict[str, str] = {}
+    for key, value in headers.items():
+        name = key.lower()
+        if name not in _CREDENTIALS:
+            fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return fields
 
 
 def _printable_id(request: web.BaseRequest) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gateway.core.boundary import Label
 
-__all__ = ["AccessNote", "Client", "Inbound"]
+__all__ = ["AccessNote", "Client", "Inbound", "forwarded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,10 @@ class AccessNote:
 class Inbound:
     """One request with its body read, decoded and within limits.
 
-    `surface` is "chat" or "completions". `headers` has lower-case names and none that carry a credential. `received_at`
-    is in seconds on the monotonic clock, when the request's head was complete. `request_id` is the caller's own
-    `x-request-id`, if it sent one that is fit to print.
+    `surface` is a name of `gateway.wire.surfaces`. `headers` has lower-case names and none that carry a credential.
+    `received_at` is in seconds on the monotonic clock, when the request's head was complete. `request_id` is the
+    caller's own `x-request-id`, if it sent one that is fit to print. `content_type` is that field's value, which holds
+    the boundary of a form. `forward` are the fields that engines may be sent, see `forwarded`.
     """
 
     surface: str
@@ -62,3 +63,21 @@ class Inbound:
     received_at: float
     request_id: str | None = None
     note: AccessNote = field(default_factory=AccessNote)
+    content_type: str = "application/json"
+    forward: tuple[tuple[str, str], ...] = ()
+
+
+_FORWARDED = ("anthropic-version", "anthropic-beta", "openai-beta", "traceparent", "tracestate")
+
+
+def forwarded(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The fields that a client may send to engines: versions and features of an API, and a trace's place.
+
+    `headers` has lower-case names. A list of what may pass: credentials, cookies, addresses, ids and whatever is
+    invented next stay here. A value that is not plain ASCII stays here too.
+    """
+    return tuple((name, value) for name in _FORWARDED if (value := headers.get(name)) and _plain(value))
+
+
+def _plain(value: str) -> bool:
+    return value.isascii() and value.isprintable()

@@ -21,6 +21,7 @@ from gateway.edge.server import EdgeServer
 from gateway.errors import UnknownModel
 from gateway.telemetry.log import AccessLog, Log
 from gateway.wire.inbound import Client, Inbound
+from gateway.wire.models import ModelEntry
 from tests.edge.wire_client import WireClient
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -65,13 +66,24 @@ class FakeGateway:
         down.write(body)
         down.end()
 
-    def models(self, client: Client) -> bytes:
-        return json.dumps({"object": "list", "data": [{"id": name} for name in self.ids], "for": client.name}).encode()
+    def models(self, client: Client) -> list[ModelEntry]:
+        return [self.entry(name) for name in self.ids]
 
-    def model(self, client: Client, model: str) -> bytes:
+    def model(self, client: Client, model: str) -> ModelEntry:
         if model not in self.ids:
             raise UnknownModel("no model of this name is served here", param="model")
-        return json.dumps({"id": model, "object": "model"}).encode()
+        return self.entry(model)
+
+    @staticmethod
+    def entry(name: str) -> ModelEntry:
+        return ModelEntry(
+            name,
+            created=1_800_000_000,
+            window=8192,
+            max_output=1024,
+            abilities=frozenset(("tools",)),
+            ready=name != "org/name",
+        )
 
     def ready(self) -> bool:
         return self.is_ready
