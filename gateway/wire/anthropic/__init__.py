@@ -1,1 +1,1 @@
-"""Anthropic's messages: read, translated to chat completions and from them, errors in its dialect."""
+"""Anthropic's messages: read, translated to chat completions and from them, errors in its dialect. See README.md."""
