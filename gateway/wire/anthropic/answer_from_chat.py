@@ -1,0 +1,97 @@
+"""A whole chat answer as a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gateway.errors import StreamBroken
+from gateway.wire.anthropic.chat_answer import Call, ChatAnswer, Delta, read_chat, stopped_by, text_of
+from gateway.wire.anthropic.request_to_chat import Asked
+from gateway.wire.anthropic.stop_reason import stop_reason
+from gateway.wire.anthropic.usage import usage_figures
+from gateway.wire.translation import Stamp
+from gateway.wire.usage import usage_of
+
+__all__ = ["answer", "is_object"]
+
+_ANSWER = msgspec.json.Decoder(ChatAnswer)
+
+
+class _AnyObject(msgspec.Struct):
+    """Reads past every member, so decoding only checks the syntax."""
+
+
+_OBJECT = msgspec.json.Decoder(_AnyObject)
+
+
+def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
+    """The first choice as a message; `context` is what `to_chat` gave.
+
+    Arguments that are no JSON object (a model's mistake, or cut by the output budget) stand as `{"arguments": text}`:
+    a message can't hold them otherwise, and a tool that checks its input will say so to the model. An answer without
+    any content gets one empty text block, since clients read the first one. Raises StreamBroken for what is no answer.
+    """
+    told = read_chat(_ANSWER, body, ChatAnswer)
+    if not told.choices or told.error:
+        raise StreamBroken("the engine's answer has no choices")
+    choice = told.choices[0]
+    message = choice.message or Delta()
+    blocks: list[dict[str, Any]] = []
+    thought = message.reasoning_content or message.reasoning
+    if thought:
+        blocks.append({"type": "thinking", "thinking": thought, "signature": ""})
+    text = text_of(message.content) or message.refusal
+    if text:
+        blocks.append({"type": "text", "text": text})
+    calls = message.tool_calls or []
+    blocks += [_tool_use(call, index, stamp) for index, call in enumerate(calls)]
+    stops = context.stops if isinstance(context, Asked) else ()
+    met = stopped_by(choice, stops)
+    refused = bool(message.refusal) and not message.content
+    reason = stop_reason(choice.finish_reason, calls=bool(calls), refused=refused, stopped_by=met)
+    usage = usage_of({"usage": told.usage, "timings": told.timings})
+    return msgspec.json.encode(
+        {
+            "id": f"msg_{stamp.id}",
+            "type": "message",
+            "role": "assistant",
+            "model": stamp.model,
+            "content": blocks or [{"type": "text", "text": ""}],
+            "stop_reason": reason,
+            "stop_sequence": met if reason == "stop_sequence" else None,
+            "usage": usage_figures(usage),
+        }
+    )
+
+
+def _tool_use(call: Call, index: int, stamp: Stamp) -> dict[str, Any]:
+    function = call.function
+    if function is None or not function.name:
+        raise StreamBroken("the engine sent a tool call without a name")
+    return {
+        "type": "tool_use",
+        "id": call.id or f"toolu_{stamp.id}_{index}",
+        "name": function.name,
+        "input": _input(function.arguments),
+    }
+
+
+def _input(arguments: object) -> object:
+    if arguments is None or arguments == "":
+        return {}
+    if isinstance(arguments, dict):  # engines of the first hour
+        return arguments
+    if isinstance(arguments, str) and is_object(arguments):
+        return msgspec.Raw(arguments.encode())
+    return {"arguments": arguments}
+
+
+def is_object(text: str) -> bool:
+    """Whether text is one whole JSON object."""
+    try:
+        _OBJECT.decode(text)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return False
+    return True
