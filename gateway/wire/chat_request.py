@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, Part, StreamOptions
-from gateway.wire.malformed import decoded
+from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, StreamOptions
+from gateway.wire.malformed import decoded, integer
+from gateway.wire.media import media
 from gateway.wire.members import Member, distinct_members
 from gateway.wire.rendered import Rendered, render_chat, render_prompts
 
@@ -29,8 +30,6 @@ _CHAT = msgspec.json.Decoder(Chat)
 _COMPLETION = msgspec.json.Decoder(Completion)
 _STREAM_OPTIONS = msgspec.json.Decoder(StreamOptions | None)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
-_VISION = frozenset({"image_url", "image", "input_image", "video_url"})
-_AUDIO = frozenset({"input_audio", "audio_url"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def parse_chat(body: bytes) -> ChatRequest:
         raise MalformedRequest(f"messages hold more than {MAX_MESSAGES} messages and parts", param="messages")
     tools = b"" if parsed.tools is NOTHING or bytes(parsed.tools) == b"null" else bytes(parsed.tools)
     count = _tools(tools)
-    needs, images = _media(contents)
+    needs, images = media(contents)
     if count and parsed.tool_choice != "none":
         needs.add("tools")
     if parsed.logprobs:
@@ -121,13 +120,13 @@ def _request(
 ) -> ChatRequest:
     if not parsed.model:
         raise MalformedRequest("model is required", param="model", code="missing_required_parameter")
-    n = _integer("n", parsed.n, 1, MAX_CHOICES)
+    n = integer("n", parsed.n, 1, MAX_CHOICES)
     field, asked = "max_completion_tokens", parsed.max_completion_tokens
     if asked is None:
         field, asked = "max_tokens", parsed.max_tokens
     if asked is None and parsed.n_predict != -1:  # llama.cpp's own name; -1 is its word for "no limit"
         field, asked = "n_predict", parsed.n_predict
-    max_tokens = _integer(field, asked, 0, MAX_TOKENS)
+    max_tokens = integer(field, asked, 0, MAX_TOKENS)
     if parsed.n_probs:
         needs.add("logprobs")
     if parsed.response_format is not None and parsed.response_format.type == "json_schema":
@@ -155,14 +154,6 @@ def _request(
     )
 
 
-def _integer(field: str, value: float | None, lowest: int, highest: int) -> int | None:
-    if value is None:
-        return None
-    if value != value or not lowest <= value <= highest or value != int(value):
-        raise MalformedRequest(f"{field} must be an integer from {lowest} to {highest}", param=field)
-    return int(value)
-
-
 def _tools(raw: bytes) -> int:
     if not raw:
         return 0
@@ -170,21 +161,6 @@ def _tools(raw: bytes) -> int:
         return len(_ITEMS.decode(raw))
     except msgspec.MsgspecError:
         raise MalformedRequest("tools must be an array", param="tools") from None
-
-
-def _media(contents: list[list[Part | str]]) -> tuple[set[str], int]:
-    needs: set[str] = set()
-    images = 0
-    for content in contents:
-        for part in content:
-            if isinstance(part, str) or part.type == "text":
-                continue
-            if part.type in _VISION:
-                needs.add("vision")
-                images += 1
-            elif part.type in _AUDIO:
-                needs.add("audio")
-    return needs, images
 
 
 def _include_usage(raw: bytes | None) -> bool | None:

@@ -11,7 +11,7 @@ import msgspec
 from gateway.errors import MalformedRequest
 from gateway.wire.members import KEY, MAX_MEMBERS, NEXT
 
-__all__ = ["decoded", "malformed"]
+__all__ = ["decoded", "integer", "malformed"]
 
 _Read = TypeVar("_Read")
 
@@ -33,6 +33,15 @@ def decoded(decoder: msgspec.json.Decoder[_Read], body: bytes) -> _Read:
         return decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise malformed(body, error) from None
+
+
+def integer(field: str, value: float | None, lowest: int, highest: int) -> int | None:
+    """The whole number that a member says (`1.0` is one); None when it is unsaid. Raises MalformedRequest else."""
+    if value is None:
+        return None
+    if value != value or not lowest <= value <= highest or value != int(value):
+        raise MalformedRequest(f"{field} must be an integer from {lowest} to {highest}", param=field)
+    return int(value)
 
 
 def malformed(body: bytes, error: Exception) -> MalformedRequest:

@@ -14,7 +14,7 @@ import xxhash
 
 from gateway.wire.chat_body import NOTHING, Call, Message, Part
 
-__all__ = ["Rendered", "render_chat", "render_prompts"]
+__all__ = ["Rendered", "render_chat", "render_part", "render_prompts"]
 
 _CALLS = msgspec.json.Decoder(list[Call])
 _STRING = msgspec.json.Decoder(str)
@@ -48,7 +48,7 @@ def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
         if isinstance(content, str):
             pieces.append(content.encode())
         elif content is not None:
-            pieces.extend([part.encode() if isinstance(part, str) else _part(part) for part in content])
+            pieces.extend([part.encode() if isinstance(part, str) else render_part(part) for part in content])
         if message.tool_calls is not NOTHING:
             pieces.extend(_calls(message.tool_calls))
         if message.function_call is not NOTHING:
@@ -68,7 +68,8 @@ def render_prompts(prompts: list[bytes]) -> Rendered:
     return Rendered(prompts, list(accumulate(map(len, prompts))))
 
 
-def _part(part: Part) -> bytes:
+def render_part(part: Part) -> bytes:
+    """The text of one part, or a digest in place of a picture or a sound."""
     if part.text is not None:
         return part.text.encode()
     if part.refusal is not None:
