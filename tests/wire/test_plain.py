@@ -100,10 +100,27 @@ def test_half_a_character_is_refused_by_name(
 
 
 names = st.sampled_from(
-    (
-        "model input messages tools query documents texts prompt content tokens n text_1 text_2 data_1 data_2 queries "
-        "items stream stream_format"
-    ).split()
+    [
+        "model",
+        "input",
+        "messages",
+        "tools",
+        "query",
+        "documents",
+        "texts",
+        "prompt",
+        "content",
+        "tokens",
+        "n",
+        "text_1",
+        "text_2",
+        "data_1",
+        "data_2",
+        "queries",
+        "items",
+        "stream",
+        "stream_format",
+    ]
 )
 shapes = st.one_of(
     values,
