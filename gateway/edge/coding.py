@@ -9,6 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+import brotli
+
 from gateway.errors import BodyTooLarge, MalformedRequest, UnsupportedCoding
 
 if sys.version_info >= (3, 14):
@@ -43,6 +45,22 @@ class Inflater(Protocol):
         """Some decoded bytes; none when more input is needed."""
 
 
+class _Brotli:
+    """brotli knows no frames: what follows its end is damage, and is refused as such."""
+
+    unused_data = b""
+
+    def __init__(self) -> None:
+        self._inner = brotli.Decompressor()
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._inner.is_finished())
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        return bytes(self._inner.process(data, output_buffer_limit=max_length))
+
+
 class _Zlib:
     """zlib keeps its unread input outside; this puts it back, so that every inflater is fed the same way."""
 
@@ -71,9 +89,10 @@ _INFLATERS: dict[str, Callable[[bytes], Inflater]] = {
     "gzip": lambda _: _Zlib(zlib.MAX_WBITS | 16),
     "x-gzip": lambda _: _Zlib(zlib.MAX_WBITS | 16),
     "deflate": _deflate,
+    "br": lambda _: _Brotli(),
     "zstd": lambda _: zstd.ZstdDecompressor(),
 }
-_damage = (zlib.error, zstd.ZstdError, EOFError)
+_damage = (zlib.error, zstd.ZstdError, brotli.error, EOFError)
 
 
 def accepted_codings() -> tuple[str, ...]:
