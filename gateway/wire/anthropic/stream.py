@@ -1,0 +1,191 @@
+"""Watch an engine's own stream of a message go by: what each event is, and what the client gets of it.
+
+`content_block_delta` events, nearly all of a stream, are read past for their syntax only and told apart by substring
+tests: a quote inside a JSON string is escaped, so a marker with both quotes can't come from generated text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from gateway.errors import MalformedRequest
+from gateway.wire.anthropic.stop_reason import finish_reason
+from gateway.wire.anthropic.usage import MessagesTally
+from gateway.wire.error_body import error_in
+from gateway.wire.splice import splice_path
+from gateway.wire.sse import data_of, fields
+from gateway.wire.stream_view import EventKind, Seen
+from gateway.wire.usage import Usage
+
+__all__ = ["MessagesStream"]
+
+_NOT_JSON: dict[str, Any] = {
+    "message": "the engine sent an event that is not JSON",
+    "type": "upstream_error",
+    "code": 502,
+}
+_UNREADABLE = object()
+"""What bytes mean that are no JSON."""
+_DELTA = b"event: content_block_delta\ndata: {"
+_TEXT_DELTAS = (b'"text_delta"', b'"input_json_delta"', b'"thinking_delta"')
+_TEXT_MEMBERS = ("text", "partial_json", "thinking")
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+
+
+class _AnyObject(msgspec.Struct):
+    """Reads past every member, so decoding only checks the syntax."""
+
+
+_OBJECT = msgspec.json.Decoder(_AnyObject)
+
+
+class MessagesStream:
+    """The state of one stream, as a StreamView; it is whole when `message_stop` came and not before.
+
+    model_alias: the name to show in `message_start` in place of the engine's, None to leave it.
+    """
+
+    __slots__ = ("_alias", "_tally", "done", "finish_reason", "tokens_seen")
+
+    def __init__(self, model_alias: str | None = None) -> None:
+        self.tokens_seen = 0
+        self.finish_reason: str | None = None
+        self.done = False
+        self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
+        self._tally = MessagesTally()
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage so far, or None when the engine told none."""
+        return self._tally.total
+
+    @property
+    def terminal(self) -> bool:
+        """`message_stop` came."""
+        return self.done
+
+    def see(self, event: bytes) -> Seen:
+        """Look at one whole event. What clients can't read (no JSON, no UTF-8) is an ERROR."""
+        if not event.isascii() and not _is_utf8(event):
+            return Seen(b"", EventKind.ERROR, _NOT_JSON)
+        if event.startswith(_DELTA) and any(kind in event for kind in _TEXT_DELTAS) and _is_plain_delta(event):
+            self.tokens_seen += 1
+            return Seen(event, EventKind.TOKEN, None, True)
+        return self._look(event)
+
+    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
+        """The error that the body's end tells although its event has no blank line; None when it is only a cut."""
+        error = self._look(tail).error
+        return None if error is _NOT_JSON else error
+
+    def closing(self) -> bytes:
+        """Nothing: what the engine sent was passed on as it came."""
+        return b""
+
+    def _look(self, event: bytes) -> Seen:
+        data = data_of(event)
+        if data is None:
+            return _without_data(event)
+        if data.strip() in (b"[DONE]", b"null", b""):  # OpenAI's mark, which clients of this dialect stumble over
+            return Seen(b"", EventKind.OTHER)
+        payload = _json(data)
+        if payload is _UNREADABLE:
+            return Seen(b"", EventKind.ERROR, _NOT_JSON)
+        error = error_in(payload)
+        if error is None and fields(event, b"event") == [b"error"]:
+            error = {"message": "", **payload} if isinstance(payload, dict) else {"message": str(payload)}
+        if error is not None:
+            return Seen(b"", EventKind.ERROR, error)
+        if not isinstance(payload, dict):
+            return Seen(event, EventKind.OTHER)
+        return self._known(event, data, payload)
+
+    def _known(self, event: bytes, data: bytes, payload: dict[str, Any]) -> Seen:
+        kind = payload.get("type")
+        if kind == "message_start":
+            message = payload.get("message")
+            if isinstance(message, dict):
+                self._tally.add(message.get("usage"))
+            return Seen(self._named(event, data, message), EventKind.ROLE)
+        if kind == "content_block_start":
+            return self._piece(event, payload.get("content_block"))
+        if kind == "content_block_delta":
+            return self._piece(event, payload.get("delta"))
+        if kind == "message_delta":
+            return self._ended(event, payload)
+        if kind == "message_stop":
+            self.done = True
+            return Seen(event, EventKind.DONE)
+        return Seen(event, EventKind.OTHER)
+
+    def _piece(self, event: bytes, piece: object) -> Seen:
+        if isinstance(piece, dict) and (piece.get("type") in _CALLS or any(piece.get(name) for name in _TEXT_MEMBERS)):
+            self.tokens_seen += 1
+            return Seen(event, EventKind.TOKEN, None, True)
+        return Seen(event, EventKind.OTHER)
+
+    def _ended(self, event: bytes, payload: dict[str, Any]) -> Seen:
+        self._tally.add(payload.get("usage"))
+        delta = payload.get("delta")
+        reason = delta.get("stop_reason") if isinstance(delta, dict) else None
+        if not isinstance(reason, str):
+            return Seen(event, EventKind.USAGE)
+        self.finish_reason = finish_reason(reason)
+        return Seen(event, EventKind.FINISH)
+
+    def _named(self, event: bytes, data: bytes, message: object) -> bytes:
+        if self._alias is None or not isinstance(message, dict) or "model" not in message:
+            return event
+        try:
+            named = splice_path(data, ("message", "model"), self._alias)
+        except MalformedRequest:  # readable to SDKs only (NaN)
+            return event
+        if data in event:
+            return event.replace(data, named, 1)
+        return b"event: message_start\ndata: " + b"\ndata: ".join(named.split(b"\n")) + b"\n\n"
+
+
+def _is_plain_delta(event: bytes) -> bool:
+    # `""` is an empty piece, or a piece that ends with a quote: both are looked at in full.
+    at = len(_DELTA) - 1
+    if b'""' in event or b'"error"' in event or event.count(b"\n") != 3 or not event.endswith(b"}\n\n"):
+        return False
+    try:
+        _OBJECT.decode(memoryview(event)[at:])
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def _without_data(event: bytes) -> Seen:
+    for text in fields(event, b"error"):
+        payload = _json(text)
+        told = payload if isinstance(payload, dict) else {"message": text.decode("utf-8", "replace")}
+        return Seen(b"", EventKind.ERROR, error_in(told) or told)
+    bare = event.strip()
+    if not bare.startswith(b"{"):
+        return Seen(event, EventKind.COMMENT)
+    error = error_in(_json(bare))
+    return Seen(event, EventKind.OTHER) if error is None else Seen(b"", EventKind.ERROR, error)
+
+
+def _json(data: bytes) -> object:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        pass
+    try:  # NaN and numbers past 64 bits, which engines written in Python send and SDKs read
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return _UNREADABLE
+
+
+def _is_utf8(event: bytes) -> bool:
+    try:
+        event.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
