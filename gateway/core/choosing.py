@@ -33,13 +33,13 @@ def choose(open_: Sequence[Weighing], best: Weighing, roll: float) -> Weighing:
     """
     if len(open_) == 1:
         return best
-    cached = best.footprint.cached
+    cached = best.cached
     placement = best.ask.request.placement
     if cached == 0 and placement:
         worst = best.total + max(_COLD_SHARE * best.total, _COLD_FLOOR)
     else:
         worst = best.total * (1.0 + _EQUAL)
-    equals = [w for w in open_ if w.total <= worst and w.footprint.cached == cached]
+    equals = [w for w in open_ if w.total <= worst and w.cached == cached]
     if len(equals) == 1:
         return best
     if cached == 0 and placement:

@@ -68,7 +68,7 @@ def _weigh(ask: Ask, view: BackendView, model: str, tier: int, costs: _Costs) ->
         if reason is not None:
             weighing.reason = reason
             limit, needed = weighing.limit or 0.0, weighing.needed or 0.0
-            service = weighing.footprint.output_mean * weighing.tpot
+            service = weighing.demand.output_mean * weighing.tpot
             weighing.open_after(wait_for_room(view, reason, limit, needed, service))
             break
     weighing.price(costs)

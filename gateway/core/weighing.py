@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 
 from gateway.core.admission import class_of, is_aged
 from gateway.core.decision import Candidate
-from gateway.core.footprint import Footprint
-from gateway.core.reserving import floor_output, footprint_within
+from gateway.core.demand import Demands
+from gateway.core.reserving import footprint_of, held_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gateway.core.backend import Offer
     from gateway.core.boundary import Label
+    from gateway.core.demand import Demand
+    from gateway.core.footprint import Footprint
     from gateway.core.plan import Plan, Route
     from gateway.core.reasons import Reason
-    from gateway.core.request import Estimate, Request
+    from gateway.core.request import Request
     from gateway.core.snapshot import BackendView
 
 __all__ = ["Ask", "Weighing"]
@@ -37,7 +39,7 @@ _HOME_SHARE = 0.05
 class Ask:
     """The request's side: what is the same for every candidate."""
 
-    __slots__ = ("_estimate", "_sides", "aged", "home", "klass", "label", "now", "plan", "request", "route", "waited")
+    __slots__ = ("aged", "demands", "home", "klass", "label", "now", "plan", "request", "route", "waited")
 
     def __init__(self, plan: Plan, request: Request, route: Route, now: float) -> None:
         self.plan = plan
@@ -55,38 +57,29 @@ class Ask:
                 best = expected
         self.home: float | None = 0.95 * best if best > _HOME_SHARE else None
         """Part of the prompt that a home of it holds; None when no backend holds a notable part."""
-        self._estimate: Estimate | None = None
-        self._sides = (0, 0)
-
-    def sides(self, estimate: Estimate) -> tuple[int, int]:
-        """Prompt tokens on the low side and the least output, in tokens; most backends share one estimate."""
-        if estimate is not self._estimate:
-            self._estimate = estimate
-            self._sides = (estimate.prompt_low, floor_output(self.request, estimate))
-        return self._sides
+        self.demands = Demands(plan, request, route)
 
 
 class Weighing:
-    """One backend for one tier: first offer, estimate, window and footprint, then seconds.
+    """One backend for one tier: first offer and demand, then what is cached and to reserve, then seconds.
 
-    `low`: prompt tokens on the low side of the estimate; `floor`: output tokens without which it is not worth starting.
-    `live`: it works and could serve this, now or soon. `reason`, `limit` and `needed`: why it fell out. `wait`:
-    expected seconds until it has room (0: it is open). `prefill`: seconds to read this prompt there, running decodes
-    included. `ttft`: seconds from now to the first token; `completion`: to the last. `step`: seconds of a decode step
-    with this request in it, and `tpot` the same stretched by prefills that cut in.
+    `cached`: tokens of the prompt expected from its cache; `shared`: tokens of it that running requests hold; `kv`:
+    tokens to reserve. `live`: it works and could serve this, now or soon. `reason`, `limit` and `needed`: why it fell
+    out. `wait`: expected seconds until it has room (0: it is open). `prefill`: seconds to read this prompt there,
+    running decodes included. `ttft`: seconds from now to the first token; `completion`: to the last. `step`: seconds of
+    a decode step with this request in it, and `tpot` the same stretched by prefills that cut in.
     """
 
     __slots__ = (
-        "ask", "completion", "estimate", "floor", "footprint", "limit", "live", "low", "model", "needed", "offer",
-        "prefill", "reason", "step", "terms", "tier", "total", "tpot", "ttft", "view", "wait", "window",
+        "ask", "cached", "completion", "demand", "kv", "limit", "live", "model", "needed", "offer", "prefill", "reason",
+        "shared", "step", "terms", "tier", "total", "tpot", "ttft", "view", "wait",
     )  # fmt: skip
 
     offer: Offer
-    estimate: Estimate
-    low: int
-    floor: int
-    window: int
-    footprint: Footprint
+    demand: Demand
+    cached: int
+    shared: int
+    kv: int
     prefill: float
     step: float
     tpot: float
@@ -107,32 +100,30 @@ class Weighing:
         self.live = False
 
     def fit(self) -> None:
-        """Work out the footprint; needs the offer, the estimate and the window that filters found."""
-        ask = self.ask
-        self.footprint = footprint_within(
-            ask.request, self.view, self.offer, ask.plan, ask.route, self.estimate, self.window
-        )
+        """Work out what is cached there and what to reserve; needs the offer and the demand that filters found."""
+        view = self.view
+        self.cached, self.shared, self.kv = held_on(view, self.demand, self.ask.request.hits.get(view.backend.name))
 
     def measure(self) -> None:
         """Work out the seconds, for the backend as it runs now; `open_after` adds a wait for room."""
-        view, footprint, speed = self.view, self.footprint, self.offer.speed
-        decoding, n = view.decoding, footprint.sequences
-        alone = speed.prefill.seconds(footprint.uncached, footprint.cached) * view.prefill_factor
+        view, demand, speed = self.view, self.demand, self.offer.speed
+        decoding, n, output, prompt = view.decoding, demand.sequences, demand.output_mean, demand.estimate.prompt
+        alone = speed.prefill.seconds(prompt - self.cached, self.cached) * view.prefill_factor
         rho = (view.prefill_pressure + alone) / _RHO_TAU
         if rho > _RHO_CAP:
             rho = _RHO_CAP
-        context = footprint.prompt + footprint.output_mean // 2
+        context = prompt + output // 2
         self.step = speed.decode.step_seconds(decoding + n, view.resident + n * context) * view.decode_factor
         self.tpot = self.step / (1.0 - rho)
         self.prefill = alone * (1.0 + decoding / _CHUNK)
         self.ttft = view.backlog + self.prefill
-        self.completion = self.ttft + footprint.output_mean * self.tpot
+        self.completion = self.ttft + output * self.tpot
 
     def open_after(self, wait: float) -> None:
         """Say that the backend has room in `wait` seconds; its backlog is worked off meanwhile."""
         self.wait = wait
         self.ttft = max(wait, self.view.backlog) + self.prefill
-        self.completion = self.ttft + self.footprint.output_mean * self.tpot
+        self.completion = self.ttft + self.demand.output_mean * self.tpot
 
     def price(self, costs: Sequence[tuple[str, Callable[[Weighing], float]]]) -> None:
         """Work out every cost, given as name and function, and their sum."""
@@ -144,6 +135,11 @@ class Weighing:
             terms.append((name, value))
         self.terms = tuple(terms)
         self.total = total
+
+    @property
+    def footprint(self) -> Footprint:
+        """What the request needs there; made for whoever reads it, the numbers that decide are at hand without it."""
+        return footprint_of(self.view, self.offer, self.demand, (self.cached, self.shared, self.kv))
 
     def candidate(self) -> Candidate:
         """The line of the trace that this weighing makes."""

@@ -4,21 +4,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.backend import Offer
 from gateway.core.boundary import Label
 from gateway.core.decide import decide
+from gateway.core.demand import FLOOR_OUTPUT, demand_of, window_of
+from gateway.core.footprint import Footprint
 from gateway.core.kv.shape import round_up
-from gateway.core.plan import Route
-from gateway.core.request import Estimate
-from gateway.core.reserving import FLOOR_OUTPUT, footprint_of, window_of
-from gateway.core.snapshot import Health
+from gateway.core.plan import Plan, Route
+from gateway.core.request import Estimate, Request
+from gateway.core.reserving import footprint_of, held_on
+from gateway.core.snapshot import BackendView, Health
 from tests.core.fleet import NOW, hit, offer, plan, request, snapshot, view
 
 ROUTE = Route("m", "m")
 
 
+def needed(asked: Request, seen: BackendView, served: Offer, policy: Plan, route: Route) -> Footprint:
+    demand = demand_of(asked, seen, served, policy, route)
+    return footprint_of(seen, served, demand, held_on(seen, demand, asked.hits.get(seen.name)))
+
+
 def test_a_footprint_counts_prompt_and_expected_output_in_whole_blocks() -> None:
     asked = request(prompt=1000, high=1100, output=150, output_high=300)
-    footprint = footprint_of(asked, view(block=528), offer(), plan(), ROUTE)
+    footprint = needed(asked, view(block=528), offer(), plan(), ROUTE)
     assert (footprint.prompt, footprint.prompt_high, footprint.output, footprint.output_mean) == (1000, 1100, 300, 150)
     assert footprint.kv == 3 * 528
     assert footprint.kv_bytes == 3 * 528 * 1000
@@ -27,25 +35,25 @@ def test_a_footprint_counts_prompt_and_expected_output_in_whole_blocks() -> None
 
 def test_a_hit_counts_as_far_as_it_is_trusted_in_whole_blocks() -> None:
     asked = request(prompt=1000, hits={"a": hit(0.8, trust=0.5)})
-    footprint = footprint_of(asked, view("a", block=16), offer(), plan(), ROUTE)
+    footprint = needed(asked, view("a", block=16), offer(), plan(), ROUTE)
     assert (footprint.cached, footprint.uncached) == (400, 600)
-    assert footprint_of(asked, view("b"), offer(), plan(), ROUTE).cached == 0
+    assert needed(asked, view("b"), offer(), plan(), ROUTE).cached == 0
 
 
 def test_the_last_token_is_always_computed() -> None:
-    footprint = footprint_of(request(prompt=64, hits={"a": hit(1.0)}), view("a", block=16), offer(), plan(), ROUTE)
+    footprint = needed(request(prompt=64, hits={"a": hit(1.0)}), view("a", block=16), offer(), plan(), ROUTE)
     assert footprint.cached == 63
 
 
 def test_a_pinned_prefix_is_not_charged_where_it_is_shared() -> None:
     asked = request(prompt=1600, output=160, hits={"a": hit(0.5, pinned=True)})
-    assert footprint_of(asked, view("a"), offer(), plan(), ROUTE).kv == 960
-    assert footprint_of(asked, view("a", shares_prefix=False), offer(), plan(), ROUTE).kv == 1760
+    assert needed(asked, view("a"), offer(), plan(), ROUTE).kv == 960
+    assert needed(asked, view("a", shares_prefix=False), offer(), plan(), ROUTE).kv == 1760
 
 
 def test_a_pool_that_holds_prompt_and_a_short_answer_is_used_to_its_end() -> None:
     asked = request(prompt=1000, output=100, output_high=5000)
-    assert footprint_of(asked, view(pool=1610, block=16), offer(), plan(), ROUTE).kv == 1600
+    assert needed(asked, view(pool=1610, block=16), offer(), plan(), ROUTE).kv == 1600
 
 
 @pytest.mark.parametrize(
@@ -65,31 +73,29 @@ def test_output_budgets(
 ) -> None:
     route = Route("m", "m", output_default=default, output_ceiling=ceiling)
     wanted = request(prompt=10_000, high=10_100, output=200, output_high=800, max_tokens=asked)
-    footprint = footprint_of(wanted, view(), offer(window=32_768), plan(), route)
+    footprint = needed(wanted, view(), offer(window=32_768), plan(), route)
     assert (footprint.max_tokens, footprint.output) == (sent, reserved)
 
 
 def test_no_sequence_holds_more_than_the_window_of_its_engine_however_unsure_the_estimate() -> None:
     unsure = request(prompt=4000, high=8262, output=500, output_high=900)
     seen = view(pool=8192, slots=2, block=1, shares_prefix=False)
-    footprint = footprint_of(unsure, seen, offer(window=4096), plan(), ROUTE)
+    footprint = needed(unsure, seen, offer(window=4096), plan(), ROUTE)
     assert (footprint.kv, footprint.ceiling) == (4096, 4096)
-    twice = footprint_of(request(prompt=4000, high=8262, n=2), seen, offer(window=4096), plan(), ROUTE)
+    twice = needed(request(prompt=4000, high=8262, n=2), seen, offer(window=4096), plan(), ROUTE)
     assert (twice.kv, twice.ceiling) == (8192, 8192)
 
 
 def test_what_the_output_limit_rules_out_is_never_held() -> None:
-    footprint = footprint_of(
-        request(prompt=1000, output=500, output_high=900, max_tokens=24), view(), offer(), plan(), ROUTE
-    )
+    footprint = needed(request(prompt=1000, output=500, output_high=900, max_tokens=24), view(), offer(), plan(), ROUTE)
     assert footprint.kv == footprint.ceiling == 1024
 
 
 def test_the_strict_policy_reserves_the_whole_budget_of_every_choice_and_stays_in_the_pool() -> None:
     strict = plan(reserve="worst_case")
     wanted = request(prompt=1000, output=50, max_tokens=2000, n=3)
-    assert footprint_of(wanted, view(), offer(), strict, ROUTE).output == 6000
-    open_ended = footprint_of(request(prompt=1000, output=50), view(pool=20_000), offer(), strict, ROUTE)
+    assert needed(wanted, view(), offer(), strict, ROUTE).output == 6000
+    open_ended = needed(request(prompt=1000, output=50), view(pool=20_000), offer(), strict, ROUTE)
     assert (open_ended.output, open_ended.max_tokens, open_ended.kv) == (19_000, 19_000, 20_000)
 
 
@@ -144,7 +150,7 @@ def test_every_footprint_is_sane(
         prompt=prompt, high=int(prompt * spread), output=output, output_high=output * 2, max_tokens=asked, n=n
     )
     seen = view(pool=pool, block=block, shares_prefix=shares)
-    footprint = footprint_of(wanted, seen, offer(window=window), plan(reserve=reserve), ROUTE)
+    footprint = needed(wanted, seen, offer(window=window), plan(reserve=reserve), ROUTE)
     assert footprint.kv % block == 0
     assert footprint.kv > 0
     assert not pool or footprint.kv <= pool
@@ -160,7 +166,7 @@ def test_every_footprint_is_sane(
 
 def test_embeddings_reserve_no_output_even_strictly() -> None:
     asked = request(prompt=1000, output=0)
-    assert footprint_of(asked, view(), offer(), plan(reserve="worst_case"), ROUTE).kv == 1008
+    assert needed(asked, view(), offer(), plan(reserve="worst_case"), ROUTE).kv == 1008
 
 
 def test_the_low_side_mirrors_the_high_one() -> None:

@@ -29,5 +29,5 @@ class DeadlineRisk:
         if route.tpot is not None:
             slow = weighing.tpot - route.tpot
             if slow > 0.0:
-                missed += weighing.footprint.output_mean * slow
+                missed += weighing.demand.output_mean * slow
         return self.weight * missed

@@ -28,5 +28,5 @@ class HarmToOthers:
             return 0.0
         before = weighing.offer.speed.decode.step_seconds(decoding, view.resident) * view.decode_factor
         longer = weighing.step - before
-        held = weighing.prefill + weighing.footprint.output_mean * longer if longer > 0.0 else weighing.prefill
+        held = weighing.prefill + weighing.demand.output_mean * longer if longer > 0.0 else weighing.prefill
         return self.weight * decoding * held

@@ -23,13 +23,14 @@ class OverflowRisk:
 
     def seconds(self, weighing: Weighing) -> float:
         """0 when all of it fits."""
-        estimate, window, answer = weighing.estimate, weighing.window, weighing.footprint.output_mean
+        demand = weighing.demand
+        estimate, window, answer = demand.estimate, demand.window, demand.output_mean
         if estimate.prompt_high + answer <= window:
             return 0.0
         risk = 0.0
-        over = estimate.prompt_high + weighing.floor - window
+        over = estimate.prompt_high + demand.floor - window
         if over > 0:
-            band = estimate.prompt_high - weighing.low
+            band = estimate.prompt_high - demand.low
             risk = min(1.0, over / band) if band > 0 else 1.0
         room = max(window - estimate.prompt, 0)
         if room < answer:

@@ -1,0 +1,150 @@
+"""What one request asks of a backend, before what is cached there and how full it is: window, output, KV tokens."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gateway.core.backend import Offer
+from gateway.core.kv.shape import round_up
+from gateway.core.plan import Plan, Route
+from gateway.core.request import Estimate, Request
+from gateway.core.snapshot import BackendView
+
+__all__ = ["FLOOR_OUTPUT", "Demand", "Demands", "demand_of", "window_of"]
+
+FLOOR_OUTPUT = 16
+"""Output tokens without which an answer is not worth starting."""
+
+
+class Demand(NamedTuple):
+    """Tokens that one request asks of every backend of one kind.
+
+    `window`: what prompt and output may have together. `low`: the prompt on the low side of its estimate; `floor`:
+    output without which it is not worth starting. `output` is reserved for each choice, `output_mean` expected;
+    `max_tokens` what may be sent upstream (None: as the client sent it). `sequence`: what each choice holds for itself,
+    `kv` what all of them hold with the part of the prompt that they share, `ceiling` what that may grow to; whole
+    blocks. `sequences`: choices.
+
+    A named tuple, since a decision reads it often.
+    """
+
+    estimate: Estimate
+    window: int
+    low: int
+    floor: int
+    output: int
+    output_mean: int
+    max_tokens: int | None
+    sequence: int
+    kv: int
+    ceiling: int
+    sequences: int
+
+
+class Demands:
+    """The demands of one request, each worked out once: most backends of a fleet are of one kind."""
+
+    __slots__ = ("_found", "_plan", "_pooled", "_request", "_route")
+
+    def __init__(self, plan: Plan, request: Request, route: Route) -> None:
+        self._plan = plan
+        self._request = request
+        self._route = route
+        self._pooled = plan.reserve == "worst_case"
+        self._found: dict[tuple[object, ...], Demand] = {}
+
+    def on(self, view: BackendView, offer: Offer) -> Demand:
+        """`demand_of` this request on that backend, as that offer of it."""
+        backend = view.backend
+        kind = (
+            offer.model, offer.served_as, offer.window, backend.context_cap, backend.shares_prefix, view.block,
+            self._pooled and view.pool,
+        )  # fmt: skip
+        found = self._found.get(kind)
+        if found is None:
+            found = self._found[kind] = demand_of(self._request, view, offer, self._plan, self._route)
+        return found
+
+
+def demand_of(request: Request, view: BackendView, offer: Offer, plan: Plan, route: Route) -> Demand:
+    """What this request asks of that backend, as that offer of it.
+
+    Raises KeyError when the request carries no estimate at all. A new fact that this looks at belongs into the key of
+    `Demands.on`.
+    """
+    estimate, n, block = _estimate_of(request, offer), request.n, view.block
+    window = window_of(view, offer, route, plan)
+    floor = _floor_output(request, estimate)
+    limit, send, wanted = _budget(request, offer, route, estimate, window, floor)
+    whole = plan.reserve == "worst_case" and estimate.output_high > 0
+    output = limit if whole else min(estimate.output_high, limit)
+    # Not cut by the window: a backend that would cut the answer short is not faster for it.
+    mean = estimate.output if wanted is None else min(estimate.output, wanted)
+
+    # The engine itself holds no sequence that is longer than its window, however unsure the estimate.
+    held = min(offer.window, estimate.prompt_high)
+    common = held - held % block if view.backend.shares_prefix and n > 1 else 0
+    # With several choices these share the prompt's whole blocks; each has its own from the last, partial one on.
+    longest = offer.window - common
+    own = held - common
+    sequence = round_up(min(own + output, longest), block)
+    ceiling = common + n * round_up(min(own + limit, longest), block)
+    return Demand(
+        estimate, window, estimate.prompt_low, floor, output, mean, send, sequence, common + n * sequence, ceiling, n
+    )
+
+
+def window_of(view: BackendView, offer: Offer, route: Route, plan: Plan) -> int:
+    """Tokens that prompt and output together may have there: the narrowest of engine, operator's cap and route's cap.
+
+    Reserving the worst case, a request is also kept inside the KV pool.
+    """
+    window = offer.window
+    cap = view.backend.context_cap
+    if cap is not None and cap < window:
+        window = cap
+    cap = route.context if isinstance(route.context, int) else None
+    if cap is not None and cap < window:
+        window = cap
+    if plan.reserve == "worst_case" and 0 < view.pool < window:
+        window = view.pool - view.pool % view.block
+    return window
+
+
+def _estimate_of(request: Request, offer: Offer) -> Estimate:
+    """The request's numbers under that offer's tokenizer; those of the model asked for stand in for missing ones."""
+    estimates = request.estimates
+    estimate = estimates.get(offer.model) or estimates.get(offer.served_as) or estimates.get(request.model)
+    if estimate is None:
+        if not estimates:
+            raise KeyError(f"request {request.id} has no estimate")
+        estimate = next(iter(estimates.values()))
+    return estimate
+
+
+def _floor_output(request: Request, estimate: Estimate) -> int:
+    """Output tokens that must fit beside the prompt: few, and none where none is made (embeddings)."""
+    floor = min(FLOOR_OUTPUT, estimate.output_high)
+    asked = request.max_tokens
+    return floor if asked is None or floor < asked else asked
+
+
+def _budget(
+    request: Request, offer: Offer, route: Route, estimate: Estimate, window: int, floor: int
+) -> tuple[int, int | None, int | None]:
+    """Output tokens that one choice may reach, the `max_tokens` to send (None: as the client sent it), what was wanted.
+
+    Measured from the high side of the prompt, since engines refuse a sum that is one token over the window.
+    """
+    asked = request.max_tokens
+    wanted = asked if asked is not None else route.output_default
+    ceiling = route.output_ceiling
+    if ceiling is not None and (wanted is None or wanted > ceiling):
+        wanted = ceiling
+    room = window - estimate.prompt_high
+    if room < FLOOR_OUTPUT:
+        room = max(room, floor, 1)
+    if wanted is None:
+        return room, None if window == offer.window else room, None
+    limit = room if wanted > room and (asked is None or route.fit != "refuse") else wanted
+    return limit, None if limit == asked else limit, wanted
