@@ -1,0 +1,66 @@
+"""The ways a client can reach the scripted engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.clients.agents import AIDER_REPLIES
+from tests.clients.client import Client
+from tests.clients.engine.script import Script
+from tests.clients.scripted_engine import ScriptedEngine
+from tests.real.gateway_process import backend, serving
+
+__all__ = ["SETUPS", "Reached", "reach"]
+
+SETUPS = {
+    "direct": "no gateway, the engine speaks the client's surface",
+    "passed through": "the gateway before an engine that speaks the client's surface",
+    "translated": "the gateway before an engine that has only chat completions",
+}
+"""By name, with what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """An engine, and the base URL under which clients reach it."""
+
+    setup: str
+    base: str
+    engine: ScriptedEngine
+    log: Path | None = None
+
+    def spoken(self, client: Client) -> frozenset[str]:
+        """The surfaces on which the engine must have been asked."""
+        return frozenset({"chat", "completions"}) if self.setup == "translated" else client.surfaces
+
+    def access(self) -> list[dict[str, Any]]:
+        """The lines of the gateway's access log so far."""
+        if self.log is None:
+            return []
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [line for line in lines if line.get("event") == "request"]
+
+
+def flavour(setup: str, client: Client) -> str:
+    """Which engine a client meets in a set-up."""
+    return "openai" if setup == "translated" else client.flavour
+
+
+@asynccontextmanager
+async def reach(setup: str, flavour: str, folder: Path, *, thinks: bool = True) -> AsyncIterator[Reached]:
+    """An engine of that flavour, behind a gateway of its own process or not; `folder` takes its files."""
+    async with ScriptedEngine(flavour, Script(AIDER_REPLIES, thinks)) as engine:
+        if setup == "direct":
+            yield Reached(setup, engine.url, engine)
+            return
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+        rest = "telemetry: {log: {level: info, format: json}}"
+        line = backend("scripted", engine.url, engine=flavour, device="rtx-pro-6000")
+        async with serving(folder, [line], rest=rest) as gateway:
+            yield Reached(setup, gateway.url, engine, gateway.log)
