@@ -11,6 +11,7 @@ from gateway.edge.admin_page import CSP, page
 from gateway.edge.answers import answer_error, answer_json
 from gateway.edge.connection import too_many_connections
 from gateway.edge.handler import Exchange
+from gateway.edge.openapi import openapi
 from gateway.edge.origin import ForeignCaller, host_of, is_loopback, page_is_foreign
 from gateway.edge.routes import path_of
 from gateway.errors import ConfigError, MethodNotAllowed, NotFound
@@ -24,6 +25,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "/health/live": _GET,
     "/health/ready": _GET,
     "/metrics": _GET,
+    "/openapi.json": _GET,
     "/admin/reload": ("POST",),
     "/admin/backends": _GET,
     "/admin/queue": _GET,
@@ -93,6 +95,8 @@ class AdminPort:
         elif template == "/metrics":
             self._metrics.read()
             self._whole(exchange, await asyncio.to_thread(self._metrics.render), (("content-type", CONTENT_TYPE),))
+        elif template == "/openapi.json":
+            answer_json(down, 200, openapi())
         elif template == "/admin/reload":
             await self._reload(exchange)
         elif template == "/admin/backends":
