@@ -85,7 +85,7 @@ def responses_whole(turn: Turn, step: Step, key: str) -> dict[str, Any]:
     """The answer in one piece."""
     usage = {
         "input_tokens": step.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": step.cached_tokens},
+        "input_tokens_details": {"cached_tokens": step.cached_tokens, "cache_write_tokens": 0},
         "output_tokens": step.output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": step.prompt_tokens + step.output_tokens,
