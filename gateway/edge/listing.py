@@ -9,29 +9,22 @@ from typing import Any
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire import models as openai
+from gateway.wire.anthropic import models as anthropic
 from gateway.wire.dialect import Dialect
-from gateway.wire.models import ModelEntry, model_list, model_one
+from gateway.wire.models import ModelEntry
 
 __all__ = ["listed", "one", "running", "shown", "tags", "wanted"]
 
 
 def listed(entries: Sequence[ModelEntry], dialect: Dialect) -> bytes:
     """The body of `GET /v1/models`, for clients of OpenAI's dialect or of Anthropic's."""
-    if dialect.name != "anthropic":
-        return model_list(entries)
-    return msgspec.json.encode(
-        {
-            "data": [_anthropic(entry) for entry in entries],
-            "first_id": entries[0].id if entries else None,
-            "has_more": False,
-            "last_id": entries[-1].id if entries else None,
-        }
-    )
+    return anthropic.models(entries) if dialect.name == "anthropic" else openai.model_list(entries)
 
 
 def one(entry: ModelEntry, dialect: Dialect) -> bytes:
     """The body of `GET /v1/models/{id}`, for the same two."""
-    return msgspec.json.encode(_anthropic(entry)) if dialect.name == "anthropic" else model_one(entry)
+    return anthropic.model_one(entry) if dialect.name == "anthropic" else openai.model_one(entry)
 
 
 def tags(entries: Sequence[ModelEntry]) -> bytes:
@@ -76,15 +69,6 @@ def wanted(body: bytes) -> str:
     if not isinstance(name, str):
         raise MalformedRequest("model: a model's name is missing", param="model")
     return name
-
-
-def _anthropic(entry: ModelEntry) -> dict[str, Any]:
-    fields: dict[str, Any] = {"type": "model", "id": entry.id, "display_name": entry.id, "created_at": _date(entry)}
-    if entry.window is not None:
-        fields["max_input_tokens"] = entry.window
-    if entry.max_output is not None:
-        fields["max_tokens"] = entry.max_output
-    return fields
 
 
 def _tag(entry: ModelEntry) -> dict[str, Any]:

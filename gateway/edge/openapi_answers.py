@@ -117,4 +117,4 @@ def _content(route: Route) -> _Node:
         types = _ANSWERS.get(route.surface, types)
         if SURFACES[route.surface].kind is Kind.GENERATION:
             types = ("application/json", route.dialect.stream_type)
-    return {each: {"schema": {"type": "object"} if each == "application/json" else _TEXT} for each in types}
+    return {each: {"schema": {"type": "object"}} if each == "application/json" else {} for each in types}
