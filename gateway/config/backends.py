@@ -24,7 +24,8 @@ from gateway.config.spec import Name, Spec
 
 __all__ = ["ENGINES", "Abilities", "BackendSpec", "LabelName", "ModelSpec", "TimeoutSpec"]
 
-ENGINES = ("vllm", "llama.cpp", "openai")
+ENGINES = ("vllm", "sglang", "llama.cpp", "ollama", "dwarfstar", "ninfer", "openai", "anthropic")
+"""Names of `gateway.engines.registry`, for which there is a test."""
 LabelName = Literal["public", "internal", "confidential", "restricted"]
 
 
@@ -90,16 +91,25 @@ class Abilities(Spec):
     """Ranks documents."""
 
 
+_ALIASES = {
+    **dict.fromkeys(("llamacpp", "llama-server", "llama_cpp", "llama-cpp"), "llama.cpp"),
+    **dict.fromkeys(("ds4", "ds4-server"), "dwarfstar"),
+    "ninfer-serve": "ninfer",
+    "claude": "anthropic",
+    **{name: name for name in ENGINES},
+}
+"""What people write, in small letters, and what is meant."""
+
+
 def _engine(value: Any) -> Any:
     if value in ENGINES:
         return value
-    speaks_openai = ("sglang", "ollama", "tgi", "lmdeploy", "tensorrt-llm", "mlx", "lmstudio", "exllama", "tabbyapi")
+    speaks_openai = ("tgi", "lmdeploy", "tensorrt-llm", "mlx", "lmstudio", "exllama", "tabbyapi")
     if isinstance(value, str) and value.lower() in speaks_openai:
         raise Unreadable(
             "is an engine without an adapter of its own here", "its OpenAI-compatible API works as engine: openai"
         )
-    aliases = {"llamacpp": "llama.cpp", "llama-server": "llama.cpp", "llama_cpp": "llama.cpp", "llama-cpp": "llama.cpp"}
-    meant = aliases.get(value.lower(), "") if isinstance(value, str) else ""
+    meant = _ALIASES.get(value.lower(), "") if isinstance(value, str) else ""
     raise Unreadable("is not an engine", f"write {meant}" if meant else f"one of {', '.join(ENGINES)}")
 
 
@@ -132,8 +142,16 @@ class BackendSpec(Spec):
     """Its name in answers, metrics and logs."""
     url: Annotated[str, AfterValidator(_url), Field(examples=["http://10.0.0.11:8000"])]
     """Base URL of the engine; a trailing /v1 is ignored."""
-    engine: Annotated[str, BeforeValidator(_engine, json_schema_input_type=Literal["vllm", "llama.cpp", "openai"])]
-    """What runs there: vllm, llama.cpp (llama-server), or openai for any other OpenAI-compatible server."""
+    engine: Annotated[
+        str,
+        BeforeValidator(
+            _engine,
+            json_schema_input_type=Literal[
+                "vllm", "sglang", "llama.cpp", "ollama", "dwarfstar", "ninfer", "openai", "anthropic"
+            ],
+        ),
+    ]
+    """What runs there; openai: any other server with OpenAI's API, dwarfstar: ds4-server, llama.cpp: llama-server."""
     device: DeviceEntry = DeviceSpec()
     """Catalogue id, or numbers: {memory: 96GiB, bandwidth: 1792GB/s, fp16: 250T}."""
     devices: DevicesSpec = DevicesSpec()

@@ -12,9 +12,18 @@ from gateway.core.kv.shape import KvShape
 
 __all__ = ["Capacity", "capacity", "kv_pool_bytes", "sequences_that_fit", "tokens_in"]
 
-_BLOCK = {"vllm": 16, "llama.cpp": 1, "openai": 1}
-_SLOTS = {"vllm": 256, "llama.cpp": 4, "openai": 8}
-"""Requests at once where nobody says: the defaults of vLLM and llama-server, and few for a stranger."""
+_BLOCK = {"vllm": 16}
+_SLOTS = {
+    "vllm": 256,
+    "sglang": 256,
+    "llama.cpp": 4,
+    "ollama": 1,
+    "dwarfstar": 1,
+    "ninfer": 1,
+    "openai": 8,
+    "anthropic": 32,
+}
+"""Requests at once where nobody says: the engines' own defaults, and few for a stranger."""
 _BUFFERS = 1024**3
 _WORKING = 2 * 1024**3
 _WORKING_SHARED = 2 * 1024**3

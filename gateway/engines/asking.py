@@ -1,18 +1,21 @@
-"""How an engine is asked where its adapter does not say otherwise."""
+"""How an engine is asked, and read, where its adapter does not say otherwise: as OpenAI's API has it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import ClassVar
 
-from gateway.engines.adapter import Answer, Probe, Traits
+from gateway.engines.adapter import Answer, Failure, Load, Probe, Traits
+from gateway.engines.failures import classify
+from gateway.engines.rewrites import shared_edits, with_usage
+from gateway.wire.chat_request import ChatRequest
 from gateway.wire.surfaces import SURFACES
 
 __all__ = ["Asked"]
 
 
 class Asked:
-    """The usual paths, the usual credential, nothing more to ask; what the traits name is dropped."""
+    """The usual paths and credential; a stream's usage is asked for; what the traits name is dropped."""
 
     __slots__ = ()
     traits: ClassVar[Traits]
@@ -22,14 +25,42 @@ class Asked:
         del answers
         return ()
 
-    def path(self, surface: str) -> str:
-        """The surface's usual path. Raises KeyError for a name that is none."""
-        return SURFACES[surface].path
+    def load(self, answers: Mapping[str, Answer]) -> Load:
+        """Unknown."""
+        del answers
+        return Load()
+
+    def failure(self, status: int, payload: bytes) -> Failure:
+        """By status and the wordings of all engines."""
+        return classify(status, payload)
+
+    def streams_upstream(self, req: ChatRequest) -> bool:
+        """As the client asked, unless only streams are cancelled."""
+        return req.stream or self.traits.stream_always
+
+    def edits(
+        self, req: ChatRequest, *, served_as: str, stream: bool, max_tokens: int | None
+    ) -> Mapping[str, bytes | None]:
+        """A stream tells its usage only when asked; a client's explicit "no" to its own stream is left alone."""
+        edits = shared_edits(req, served_as, stream, max_tokens)
+        edits.update(dict.fromkeys(self.traits.drops))
+        if stream and (req.include_usage is None or (req.include_usage is False and not req.stream)):
+            edits["stream_options"] = with_usage(req)
+        return edits
 
     def surface_edits(self, surface: str) -> Mapping[str, bytes | None]:
         """What the traits name is dropped."""
         del surface
         return dict.fromkeys(self.traits.drops)
+
+    def headers(self, request_id: str) -> Mapping[str, str]:
+        """None."""
+        del request_id
+        return {}
+
+    def path(self, surface: str) -> str:
+        """The surface's usual path. Raises KeyError for a name that is none."""
+        return SURFACES[surface].path
 
     def credential(self, key: str) -> tuple[str, str]:
         """A bearer token."""

@@ -143,11 +143,6 @@ class LlamaCpp(Asked):
             edits["stream_options"] = with_usage(req)
         return edits
 
-    def headers(self, request_id: str) -> Mapping[str, str]:
-        """It reads none."""
-        del request_id
-        return {}
-
 
 def _is_loading(answers: Mapping[str, Answer]) -> bool:
     return any(answer.status == 503 and b"Loading model" in answer.body for answer in answers.values())

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from gateway.engines.adapter import Engine
+from gateway.engines.anthropic import Anthropic
+from gateway.engines.dwarfstar import DwarfStar
 from gateway.engines.llama_cpp import LlamaCpp
+from gateway.engines.ninfer import Ninfer
+from gateway.engines.ollama import Ollama
 from gateway.engines.openai_compatible import OpenAiCompatible
+from gateway.engines.sglang import SgLang
 from gateway.engines.vllm import Vllm
 
 __all__ = ["ENGINES", "engine"]
 
-ENGINES: dict[str, Engine] = {adapter.name: adapter for adapter in (LlamaCpp(), Vllm(), OpenAiCompatible())}
-"""Every adapter by name. Adapters hold no state, so one of each is enough."""
+_ALL: tuple[Engine, ...] = (
+    Vllm(),
+    SgLang(),
+    LlamaCpp(),
+    Ollama(),
+    DwarfStar(),
+    Ninfer(),
+    OpenAiCompatible(),
+    Anthropic(),
+)
+ENGINES: dict[str, Engine] = {adapter.name: adapter for adapter in _ALL}
+"""Every adapter by name, in the order in which they are listed to people. They hold no state: one of each is enough."""
 
 
 def engine(name: str) -> Engine:

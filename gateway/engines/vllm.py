@@ -8,14 +8,11 @@ from typing import ClassVar
 
 import msgspec
 
-from gateway.engines.adapter import Answer, Facts, Failure, FoundModel, Load, Probe, Traits
+from gateway.engines.adapter import Answer, Facts, FoundModel, Load, Probe, Traits
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
-from gateway.engines.failures import classify
 from gateway.engines.metrics_text import Sample, samples
-from gateway.engines.rewrites import shared_edits, with_usage
 from gateway.engines.routes import OPENAPI, listed
-from gateway.wire.chat_request import ChatRequest
 
 __all__ = ["Vllm"]
 
@@ -103,24 +100,6 @@ class Vllm(Asked):
             tokens_generated=total(_GENERATED),
             restarted_at=total(_START),
         )
-
-    def failure(self, status: int, payload: bytes) -> Failure:
-        """Nothing of its own: statuses are true, but for errors inside a stream, which name theirs."""
-        return classify(status, payload)
-
-    def streams_upstream(self, req: ChatRequest) -> bool:
-        """As the client asked: it notices a closed connection either way."""
-        return req.stream
-
-    def edits(
-        self, req: ChatRequest, *, served_as: str, stream: bool, max_tokens: int | None
-    ) -> Mapping[str, bytes | None]:
-        """A stream tells its usage only when asked; a client's explicit "no" is left alone."""
-        edits = shared_edits(req, served_as, stream, max_tokens)
-        edits.update(dict.fromkeys(self.traits.drops))
-        if stream and req.include_usage is None:
-            edits["stream_options"] = with_usage(req)
-        return edits
 
     def headers(self, request_id: str) -> Mapping[str, str]:
         """Its request id is the engine's own key: two alike at once break it. Whole answers bring a load report."""

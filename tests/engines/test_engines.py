@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from gateway.config import backends
 from gateway.engines.adapter import Answer, Facts, FailureKind, Load
 from gateway.engines.metrics_text import samples
 from gateway.engines.openai_compatible import OpenAiCompatible
@@ -29,7 +30,7 @@ ODD = [
 
 
 def test_names() -> None:
-    assert sorted(ENGINES) == ["llama.cpp", "openai", "vllm"]
+    assert tuple(ENGINES) == backends.ENGINES
     assert all(engine(name).name == name for name in ENGINES)
     with pytest.raises(KeyError):
         engine("nope")

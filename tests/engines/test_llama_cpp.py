@@ -126,8 +126,8 @@ def test_generated_tokens_are_counted_once() -> None:
         ("chat_n3_over_slots", FailureKind.CLIENT),
         ("api_key_missing_401", FailureKind.CREDENTIALS),
         ("loading_chat", FailureKind.LOADING),
-        ("embeddings_not_enabled", FailureKind.NOT_FOUND),
-        ("post_models_405", FailureKind.NOT_FOUND),
+        ("embeddings_not_enabled", FailureKind.NOT_OFFERED),
+        ("post_models_405", FailureKind.NOT_OFFERED),
     ],
 )
 def test_recorded_failures(name: str, kind: FailureKind) -> None:

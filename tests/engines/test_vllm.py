@@ -94,8 +94,8 @@ def test_absent_numbers_are_none() -> None:
         ("err_bad_json", FailureKind.CLIENT),
         ("err_image_unsupported", FailureKind.CLIENT),
         ("err_unknown_model", FailureKind.NOT_FOUND),
-        ("get_404", FailureKind.NOT_FOUND),
-        ("post_models_405", FailureKind.NOT_FOUND),
+        ("get_404", FailureKind.NOT_OFFERED),
+        ("post_models_405", FailureKind.NOT_OFFERED),
         ("overload_max_num_queued_reqs_503", FailureKind.BUSY),
     ],
 )
@@ -104,7 +104,7 @@ def test_recorded_failures(name: str, kind: FailureKind) -> None:
     failure = VLLM.failure(answer.status, answer.body)
     assert failure.kind is kind
     assert not failure.blame
-    assert failure.retryable == (kind in (FailureKind.BUSY, FailureKind.NOT_FOUND))
+    assert failure.retryable == (kind in (FailureKind.BUSY, FailureKind.NOT_FOUND, FailureKind.NOT_OFFERED))
 
 
 def test_an_overflow_tells_both_numbers() -> None:
