@@ -44,7 +44,7 @@ TOO_LONG = {
 
 
 @pytest.mark.parametrize("case", [*UNPARSED, *TOO_LONG])
-async def test_what_the_parser_refuses_is_json(open_door: Opener, case: str) -> None:
+async def test_e1_what_the_parser_refuses_is_json(open_door: Opener, case: str) -> None:
     status, code = (400, "invalid_request") if case in UNPARSED else (431, "headers_too_large")
     door = await open_door(SMALL)
     client = await door.connect()
@@ -88,7 +88,7 @@ async def test_a_damaged_chunk_is_answered_at_once(door: Door, together: bool) -
     assert door.gateway.seen == []
 
 
-async def test_a_body_at_the_limit_is_served_and_one_more_byte_is_not(open_door: Opener) -> None:
+async def test_b1_a_body_at_the_limit_is_served_and_one_more_byte_is_not(open_door: Opener) -> None:
     door = await open_door(EdgeLimits(body=1_048_577))
     client = await door.connect()
     reply = await client.request("POST", CHAT, b"x" * 1_048_577)
@@ -100,7 +100,7 @@ async def test_a_body_at_the_limit_is_served_and_one_more_byte_is_not(open_door:
     assert reply.headers["connection"] == "close"
 
 
-async def test_over_the_limit_without_a_length(open_door: Opener) -> None:
+async def test_b1_over_the_limit_without_a_length(open_door: Opener) -> None:
     door = await open_door(SMALL)
     client = await door.connect()
     await client.send(request("POST", CHAT, transfer_encoding="chunked"))
@@ -191,7 +191,7 @@ async def test_p2_an_unknown_coding_is_415_and_names_those_that_are_read(open_do
     assert len(door.gateway.seen) == 1
 
 
-async def test_all_bodies_together_are_bounded_and_given_back(open_door: Opener) -> None:
+async def test_b1_all_bodies_together_are_bounded_and_given_back(open_door: Opener) -> None:
     door = await open_door(EdgeLimits(body=1000, memory=1500))
     release = asyncio.Event()
 
@@ -215,7 +215,7 @@ async def test_all_bodies_together_are_bounded_and_given_back(open_door: Opener)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_the_connection_serves_on_after_an_error(open_door: Opener, chunked: bool) -> None:
+async def test_p6_the_connection_serves_on_after_an_error(open_door: Opener, chunked: bool) -> None:
     door = await open_door(keys=True)
     client = await door.connect()
     for _ in range(3):
@@ -228,7 +228,7 @@ async def test_the_connection_serves_on_after_an_error(open_door: Opener, chunke
         assert reply.status == 200
 
 
-async def test_no_invitation_before_key_and_size_are_checked(open_door: Opener) -> None:
+async def test_p6_no_invitation_before_key_and_size_are_checked(open_door: Opener) -> None:
     door = await open_door(EdgeLimits(body=1000), keys=True)
     for authorization, length, status in (("wrong", 500, 401), (SECRET, 5000, 413)):
         client = await door.connect()

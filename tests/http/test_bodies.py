@@ -5,6 +5,7 @@ import gzip
 import json
 import zlib
 
+import brotli
 import pytest
 
 from gateway import clock
@@ -22,7 +23,7 @@ def body_of(size: int) -> bytes:
     return json.dumps(chat("a " * ((size - len(empty)) // 2) + "a" * ((size - len(empty)) % 2))).encode()
 
 
-async def test_a_body_over_a_mebibyte_is_served_and_one_over_the_limit_is_not(start: Start) -> None:
+async def test_b1_a_body_over_a_mebibyte_is_served_and_one_over_the_limit_is_not(start: Start) -> None:
     engine = vllm(says("ok", prompt=260_000), window=4_000_000, pool=8_000_000)
     gateway = await start({"b1": engine}, server="limits: {body: 2MiB}", b1={"queued_prefill": "600s"})
     body = body_of(1_048_577)
@@ -33,7 +34,7 @@ async def test_a_body_over_a_mebibyte_is_served_and_one_over_the_limit_is_not(st
     assert str(LIMIT) in reply.error["message"]
 
 
-async def test_a_body_over_the_limit_without_a_length_is_refused_as_it_comes(start: Start) -> None:
+async def test_b1_a_body_over_the_limit_without_a_length_is_refused_as_it_comes(start: Start) -> None:
     engine = vllm()
     gateway = await start({"b1": engine}, server="limits: {body: 2MiB}")
     client = await gateway.connect()
@@ -50,7 +51,7 @@ async def test_a_body_over_the_limit_without_a_length_is_refused_as_it_comes(sta
     assert engine.asked == []
 
 
-async def test_all_bodies_together_are_bounded(start: Start) -> None:
+async def test_b1_all_bodies_together_are_bounded(start: Start) -> None:
     gateway = await start({"b1": vllm()}, server="limits: {body: 16MiB, memory: 16MiB}")
     first = await gateway.connect()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (12 << 20)
@@ -61,7 +62,7 @@ async def test_all_bodies_together_are_bounded(start: Start) -> None:
     assert "retry-after" in reply.headers
 
 
-async def test_an_engines_compressed_answer_is_readable_and_its_length_right(start: Start) -> None:
+async def test_p1_an_engines_compressed_answer_is_readable_and_its_length_right(start: Start) -> None:
     choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
     answer = {"id": "c", "model": "tiny", "choices": [choice]}
     packed = gzip.compress(json.dumps(answer).encode())
@@ -78,10 +79,10 @@ async def test_an_engines_compressed_answer_is_readable_and_its_length_right(sta
     assert engine.asked[0].values("accept-encoding") in ([], ["identity"])
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
-async def test_a_compressed_request_reaches_the_engine_as_the_plain_one_does(start: Start, coding: str) -> None:
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd", "br"])
+async def test_p2_a_compressed_request_reaches_the_engine_as_the_plain_one_does(start: Start, coding: str) -> None:
     plain = json.dumps(chat("hello " * 100)).encode()
-    packed = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd}[coding](plain)
+    packed = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd, "br": brotli.compress}[coding](plain)
     engine = vllm(says("ok"))
     gateway = await start({"b1": engine})
     assert (await gateway.ask(plain)).status == 200
@@ -90,7 +91,7 @@ async def test_a_compressed_request_reaches_the_engine_as_the_plain_one_does(sta
     assert engine.asked[1].values("content-encoding") == []
 
 
-async def test_a_few_bytes_that_unpack_to_many_are_refused_fast(start: Start) -> None:
+async def test_p2_a_few_bytes_that_unpack_to_many_are_refused_fast(start: Start) -> None:
     bomb = gzip.compress(b" " * 50_000_000)
     gateway = await start({"b1": vllm()}, server="limits: {body: 2MiB}")
     began = clock.monotonic()
@@ -108,7 +109,7 @@ def zstd(data: bytes) -> bytes:
     return frame
 
 
-async def test_two_lengths_and_a_length_beside_chunks_are_refused_and_the_engine_sees_nothing(start: Start) -> None:
+async def test_p5_two_lengths_and_a_length_beside_chunks_are_refused_and_the_engine_sees_nothing(start: Start) -> None:
     engine = vllm()
     gateway = await start({"b1": engine})
     for framing in ("content-length: 5\r\ntransfer-encoding: chunked", "content-length: 5\r\ncontent-length: 6"):
@@ -121,7 +122,7 @@ async def test_two_lengths_and_a_length_beside_chunks_are_refused_and_the_engine
     assert engine.asked == []
 
 
-async def test_a_client_is_invited_to_send_its_body_only_when_it_will_be_read(start: Start) -> None:
+async def test_p6_a_client_is_invited_to_send_its_body_only_when_it_will_be_read(start: Start) -> None:
     gateway = await start(
         {"b1": vllm(says("ok"))}, rest="auth: {keys: [{name: k, key: right-key}]}", server="limits: {body: 64MiB}"
     )
@@ -143,21 +144,22 @@ SPELLINGS = ["/v1/chat/completions", "/chat/completions", "/v1/v1/chat/completio
 
 
 @pytest.mark.parametrize("path", [*SPELLINGS, "/v1/chat/completions?x=1"])
-async def test_every_spelling_of_the_base_url_works_without_a_redirect(start: Start, path: str) -> None:
+async def test_p7_every_spelling_of_the_base_url_works_without_a_redirect(start: Start, path: str) -> None:
     engine = vllm(says("ok"))
     gateway = await start({"b1": engine})
     assert (await gateway.ask(chat(), path)).status == 200
     assert engine.asked[0].line == "POST /v1/chat/completions HTTP/1.1"
 
 
-async def test_an_api_that_is_not_served_is_404_and_names_what_is(start: Start) -> None:
+async def test_p7_an_api_that_is_not_served_is_404_and_names_what_is(start: Start) -> None:
     gateway = await start({"b1": vllm()})
-    reply = await gateway.ask({}, "/v1/responses")
-    assert reply.status == 404
-    assert "/v1/chat/completions" in reply.error["message"]
+    for path in ("/v1/fine_tuning/jobs", "/nonsense"):
+        reply = await gateway.ask({}, path)
+        assert (reply.status, reply.error["code"]) == (404, "not_found")
+        assert "/v1/chat/completions" in reply.error["message"]
 
 
-async def test_an_engine_that_closes_idle_connections_is_no_clients_trouble(start: Start) -> None:
+async def test_p3_an_engine_that_closes_idle_connections_is_no_clients_trouble(start: Start) -> None:
     engine = llama_cpp(says("ok"))
     engine.idle_close_s = 0.03
     gateway = await start({"b1": engine})

@@ -18,7 +18,7 @@ ODD = (
 ROUTE = "models: [{name: code, serves: org/m-awq}]"
 
 
-async def test_the_body_reaches_the_engine_byte_for_byte_but_for_the_model(start: Start) -> None:
+async def test_k3_the_body_reaches_the_engine_byte_for_byte_but_for_the_model(start: Start) -> None:
     engine = openai_compatible(says("ok"), model="org/m-awq")
     gateway = await start({"b1": engine}, rest=ROUTE)
     reply = await gateway.ask(ODD.replace("NAME", "code").encode())
@@ -34,7 +34,7 @@ async def test_a_body_that_needs_no_edit_is_not_touched(start: Start) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_the_engine_gets_its_own_name_for_a_model_and_the_client_reads_back_the_one_it_sent(
+async def test_n1_the_engine_gets_its_own_name_for_a_model_and_the_client_reads_back_the_one_it_sent(
     start: Start, stream: bool
 ) -> None:
     engine = vllm(says("a", "b", "c"), model="org/m-awq")
@@ -46,7 +46,7 @@ async def test_the_engine_gets_its_own_name_for_a_model_and_the_client_reads_bac
     assert reply.headers["x-kvgate-backend"] == "b1"
 
 
-async def test_models_with_a_slash_are_found_raw_and_encoded(start: Start) -> None:
+async def test_n2_models_with_a_slash_are_found_raw_and_encoded(start: Start) -> None:
     gateway = await start({"b1": vllm(model="org/name", window=4096)})
     raw, encoded = await gateway.get("/v1/models/org/name"), await gateway.get("/v1/models/org%2Fname")
     assert raw.status == encoded.status == 200
@@ -56,7 +56,7 @@ async def test_models_with_a_slash_are_found_raw_and_encoded(start: Start) -> No
     assert (await gateway.get("/v1/models/org")).status == 404
 
 
-async def test_an_unknown_model_is_404_with_the_names_to_use_and_no_engine_is_asked(start: Start) -> None:
+async def test_n3_an_unknown_model_is_404_with_the_names_to_use_and_no_engine_is_asked(start: Start) -> None:
     engine = vllm()
     gateway = await start({"b1": engine})
     reply = await gateway.chat(model="gpt-4o-mimi")
@@ -65,7 +65,7 @@ async def test_an_unknown_model_is_404_with_the_names_to_use_and_no_engine_is_as
     assert engine.asked == []
 
 
-async def test_a_configured_model_without_a_working_backend_is_503_not_404(start: Start) -> None:
+async def test_n3_a_configured_model_without_a_working_backend_is_503_not_404(start: Start) -> None:
     engine = vllm()
     gateway = await start({"b1": engine}, rest="models: [{name: m, serves: tiny}]")
     await engine.__aexit__()
@@ -78,14 +78,14 @@ def delta(**fields: object) -> bytes:
     return f"data: {json.dumps({'choices': [{'index': 0, 'delta': fields, 'finish_reason': None}]})}\n\n".encode()
 
 
-async def test_reasoning_and_unknown_fields_of_a_stream_arrive(start: Start) -> None:
+async def test_r1_reasoning_and_unknown_fields_of_a_stream_arrive(start: Start) -> None:
     sent = [ROLE, delta(reasoning="hm"), delta(reasoning_content="so"), delta(content="x"), delta(x_foo=[1]), FINISH]
     gateway = await start({"b1": vllm(sse(*sent, DONE))})
     assert (await gateway.chat(stream=True)).body == b"".join([*sent, DONE])
 
 
 @pytest.mark.parametrize("make", [vllm, llama_cpp])
-async def test_fragments_of_parallel_tool_calls_are_passed_as_they_are(start: Start, make: type) -> None:
+async def test_r2_fragments_of_parallel_tool_calls_are_passed_as_they_are(start: Start, make: type) -> None:
     def call(index: int, arguments: str, **more: object) -> bytes:
         return delta(tool_calls=[{"index": index, "function": {"name": None, "arguments": arguments}, **more}])
 
@@ -111,7 +111,7 @@ async def test_fragments_of_parallel_tool_calls_are_passed_as_they_are(start: St
     assert [json.loads(text) for text in arguments.values()] == [{"a": "1"}, {"b": "2"}]
 
 
-async def test_fields_of_one_engine_pass_and_those_that_steer_its_scheduler_do_not(start: Start) -> None:
+async def test_r3_fields_of_one_engine_pass_and_those_that_steer_its_scheduler_do_not(start: Start) -> None:
     engine = vllm(says("ok"))
     gateway = await start({"b1": engine})
     steering = {"priority": -100, "request_id": "same", "cache_salt": "x"}
@@ -124,7 +124,7 @@ async def test_fields_of_one_engine_pass_and_those_that_steer_its_scheduler_do_n
     assert set(reply.headers["x-kvgate-dropped"].split(", ")) == steering.keys()
 
 
-async def test_a_client_may_not_pick_a_slot_of_llama_cpp(start: Start) -> None:
+async def test_r3_a_client_may_not_pick_a_slot_of_llama_cpp(start: Start) -> None:
     engine = llama_cpp(says("ok"))
     gateway = await start({"b1": engine})
     reply = await gateway.ask(chat(model="smollm2", id_slot=1))

@@ -16,7 +16,7 @@ async def gone_soon(engine: EngineDouble, seconds: float = 1.0) -> None:
     await engine.quiet(seconds)
 
 
-async def test_clients_that_left_the_queue_are_never_sent(start: Start) -> None:
+async def test_x1_clients_that_left_the_queue_are_never_sent(start: Start) -> None:
     free = asyncio.Event()
     engine = vllm(says("a", "b", until=free))
     gateway = await start({"b1": engine}, b1={"running": "1"})
@@ -38,7 +38,9 @@ async def test_clients_that_left_the_queue_are_never_sent(start: Start) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("make", [vllm, llama_cpp])
-async def test_a_client_that_leaves_in_prefill_ends_the_engines_request(start: Start, make: type, stream: bool) -> None:
+async def test_x2_a_client_that_leaves_in_prefill_ends_the_engines_request(
+    start: Start, make: type, stream: bool
+) -> None:
     engine = make(silent(), model="m")
     gateway = await start({"b1": engine})
     client = await gateway.begin_chat(model="m", stream=stream)
@@ -49,7 +51,7 @@ async def test_a_client_that_leaves_in_prefill_ends_the_engines_request(start: S
     assert await gateway.value('kvgate_client_closed_total{model="m",stage="prefill"}') == 1
 
 
-async def test_a_client_that_leaves_while_the_connection_is_made_is_not_waited_for(start: Start) -> None:
+async def test_x2_a_client_that_leaves_while_the_connection_is_made_is_not_waited_for(start: Start) -> None:
     engine = vllm()
     gateway = await start({"b1": engine}, b1={"timeouts": "{connect: 30s}"})
     upstream = gateway.app.switchboard["b1"]
@@ -62,7 +64,7 @@ async def test_a_client_that_leaves_while_the_connection_is_made_is_not_waited_f
 
 
 @pytest.mark.parametrize("make", [vllm, llama_cpp])
-async def test_a_client_that_leaves_in_the_middle_of_a_stream_frees_everything_within_a_second(
+async def test_x3_a_client_that_leaves_in_the_middle_of_a_stream_frees_everything_within_a_second(
     start: Start, make: type
 ) -> None:
     engine = make(says(*["t"] * 100, gap=0.05), model="m")
@@ -79,7 +81,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_stream_frees_everything_w
 
 
 @pytest.mark.parametrize("make", [vllm, llama_cpp])
-async def test_a_client_that_leaves_before_a_whole_answer_frees_everything_within_a_second(
+async def test_x4_a_client_that_leaves_before_a_whole_answer_frees_everything_within_a_second(
     start: Start, make: type
 ) -> None:
     engine = make(says(*["t"] * 100, gap=0.05), model="m")
@@ -104,7 +106,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_fifty_of_any_kind_of_failure_leave_every_place_free(start: Start, fault: Fault) -> None:
+async def test_x6_fifty_of_any_kind_of_failure_leave_every_place_free(start: Start, fault: Fault) -> None:
     engine = vllm(says("ok"))
     gateway = await start(
         {"b1": engine},
@@ -157,7 +159,7 @@ async def suffer(gateway: Running, engine: EngineDouble, fault: Fault) -> None:
         client.close()
 
 
-async def test_a_refused_request_is_not_charged_to_its_key(start: Start) -> None:
+async def test_x6_a_refused_request_is_not_charged_to_its_key(start: Start) -> None:
     engine = vllm(says("ok"))
     gateway = await start({"b1": engine}, rest="auth: {keys: [{name: k, key: secret-key-1, limits: {running: 1}}]}")
     auth = {"authorization": "Bearer secret-key-1"}
@@ -167,7 +169,7 @@ async def test_a_refused_request_is_not_charged_to_its_key(start: Start) -> None
     assert (await gateway.ask(body, **auth)).status == 200
 
 
-async def test_an_engine_that_goes_on_after_the_abort_keeps_the_place_until_it_says_otherwise(start: Start) -> None:
+async def test_x7_an_engine_that_goes_on_after_the_abort_keeps_the_place_until_it_says_otherwise(start: Start) -> None:
     engine = vllm(silent())
     gateway = await start({"b1": engine}, b1={"running": "1"}, rest="health: {probe: 500ms}")
     await gateway.until(lambda: gateway.app.roster["b1"].load is not None)

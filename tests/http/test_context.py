@@ -17,7 +17,7 @@ def prose(tokens: int) -> str:
     return ("lorem ipsum dolor sit amet " * (int(tokens * TOKENS) // 27 + 1))[: int(tokens * TOKENS)]
 
 
-async def test_an_output_budget_over_the_window_is_lowered_not_refused(start: Start) -> None:
+async def test_c1_an_output_budget_over_the_window_is_lowered_not_refused(start: Start) -> None:
     engine = vllm(says("ok"), window=8192)
     gateway = await start({"b1": engine})
     reply = await gateway.chat(prose(6000), max_tokens=32_000)
@@ -27,7 +27,7 @@ async def test_an_output_budget_over_the_window_is_lowered_not_refused(start: St
     assert reply.headers["x-kvgate-max-tokens"] == str(sent)
 
 
-async def test_lowering_the_budget_can_be_switched_off(start: Start) -> None:
+async def test_c1_lowering_the_budget_can_be_switched_off(start: Start) -> None:
     engine = vllm(says("ok"), window=8192)
     gateway = await start({"b1": engine}, rest="models: [{name: m, serves: tiny, output: {fit: refuse}}]")
     reply = await gateway.chat(prose(6000), model="m", max_tokens=32_000)
@@ -49,7 +49,7 @@ SGLANG = "Token count exceeds the maximum context length of 2048 tokens. You req
     ids=["vllm", "vllm budget", "llama.cpp", "sglang"],
 )
 @pytest.mark.parametrize("stream", [True, False])
-async def test_every_engines_overflow_is_told_in_one_wording(
+async def test_c2_every_engines_overflow_is_told_in_one_wording(
     start: Start, engine: str, status: int, body: object, stream: bool
 ) -> None:
     make = vllm if engine == "vllm" else llama_cpp
@@ -61,7 +61,7 @@ async def test_every_engines_overflow_is_told_in_one_wording(
     assert "maximum context length is" in reply.error["message"]
 
 
-async def test_what_the_gateway_itself_finds_too_long_is_told_in_the_same_wording(start: Start) -> None:
+async def test_c2_what_the_gateway_itself_finds_too_long_is_told_in_the_same_wording(start: Start) -> None:
     engine = vllm(window=2048)
     gateway = await start({"b1": engine})
     reply = await gateway.chat(prose(9000))
@@ -71,7 +71,7 @@ async def test_what_the_gateway_itself_finds_too_long_is_told_in_the_same_wordin
     assert engine.asked == []
 
 
-async def test_overflows_are_not_tried_again_and_blame_nobody(start: Start) -> None:
+async def test_c3_overflows_are_not_tried_again_and_blame_nobody(start: Start) -> None:
     overflow = page(recording("vllm", "err_prompt_too_long").body, 400)
     engine = vllm(overflow)
     gateway = await start({"b1": engine})
@@ -83,7 +83,7 @@ async def test_overflows_are_not_tried_again_and_blame_nobody(start: Start) -> N
     assert (await gateway.chat()).status == 200
 
 
-async def test_an_overflow_gets_its_one_second_try_on_a_larger_window(start: Start) -> None:
+async def test_c3_an_overflow_gets_its_one_second_try_on_a_larger_window(start: Start) -> None:
     overflow = page(recording("vllm", "err_prompt_too_long").body, 400)
     engines = {"small": vllm(overflow, window=2048), "large": vllm(says("ok"), window=65_536)}
     gateway = await start(engines, large={"device": "dgx-spark"})
@@ -93,7 +93,7 @@ async def test_an_overflow_gets_its_one_second_try_on_a_larger_window(start: Sta
     assert len(engines["small"].asked) == 1
 
 
-async def test_window_and_pool_are_both_kept(start: Start) -> None:
+async def test_c4_window_and_pool_are_both_kept(start: Start) -> None:
     free = asyncio.Event()
     engine = llama_cpp(says("a", "b", until=free, prompt=5000), slots=4, window=8192)
     gateway = await start({"b1": engine}, b1={"kv_pool": "8192 tokens"})
@@ -115,8 +115,29 @@ async def test_window_and_pool_are_both_kept(start: Start) -> None:
         assert (await client.reply()).complete
 
 
-async def test_a_prompt_that_an_engine_cut_short_is_noticed(start: Start) -> None:
+async def test_c5_a_prompt_that_an_engine_cut_short_is_noticed(start: Start) -> None:
     gateway = await start({"b1": vllm(says("plausible", prompt=4096), window=65_536)})
     assert (await gateway.chat(prose(20_000))).status == 200
     await gateway.idle()
     assert await gateway.value('kvgate_prompt_truncated_total{backend="b1"}') == 1
+
+
+@pytest.mark.parametrize(("policy", "told"), [("", 8192), (", context: longest", 32_768), (", context: 5000", 5000)])
+async def test_c6_the_list_tells_the_window_that_is_kept(start: Start, policy: str, told: int) -> None:
+    engines = {
+        "small": vllm(says("ok"), model="m", window=8192),
+        "large": vllm(says("ok", prompt=20_000), model="m", window=32_768),
+    }
+    rest = f"models: [{{name: code, serves: m, output: {{ceiling: 700}}{policy}}}]"
+    gateway = await start(engines, rest=rest)
+    entry = (await gateway.get("/v1/models/code")).json
+    assert (entry["max_model_len"], entry["context_window"], entry["max_output_tokens"]) == (told, told, 700)
+    assert (await gateway.get("/v1/models")).json["data"] == [entry]
+    client = await gateway.connect()
+    theirs = (await client.request("GET", "/v1/models/code", anthropic_version="2023-06-01")).json
+    assert (theirs["max_input_tokens"], theirs["max_tokens"]) == (told, 700)
+    shown = (await gateway.ask({"model": "code"}, "/api/show")).json["model_info"]
+    assert shown[f"{shown['general.architecture']}.context_length"] == told
+    if told > 20_000:
+        reply = await gateway.chat(prose(20_000), model="code")
+        assert (reply.status, reply.headers["x-kvgate-backend"]) == (200, "large")

@@ -11,7 +11,7 @@ from tests.shell.fixtures import Start
 from tests.shell.running import chat
 
 
-async def test_a_sidecars_plain_text_becomes_a_json_error_without_its_words(start: Start) -> None:
+async def test_e1_a_sidecars_plain_text_becomes_a_json_error_without_its_words(start: Start) -> None:
     gateway = await start({"b1": vllm(page(b"upstream connect error or disconnect", 503, "text/plain"))})
     reply = await gateway.chat()
     assert reply.status in (502, 503)
@@ -19,7 +19,7 @@ async def test_a_sidecars_plain_text_becomes_a_json_error_without_its_words(star
     assert reply.error["type"] in ("upstream_error", "overloaded_error")
 
 
-async def test_what_the_door_refuses_is_json_too(start: Start) -> None:
+async def test_e1_what_the_door_refuses_is_json_too(start: Start) -> None:
     gateway = await start({"b1": vllm()})
     reply = await gateway.get("/nonsense")
     assert (reply.status, reply.error["code"]) == (404, "not_found")
@@ -29,7 +29,7 @@ async def test_what_the_door_refuses_is_json_too(start: Start) -> None:
     assert reply.headers["allow"] == "POST"
 
 
-async def test_busy_nothing_there_and_unknown_have_codes_of_their_own(start: Start) -> None:
+async def test_e2_busy_nothing_there_and_unknown_have_codes_of_their_own(start: Start) -> None:
     free = asyncio.Event()
     engine = vllm(says("x", "y", until=free))
     gateway = await start({"b1": engine}, b1={"running": "1"}, rest="queue: {length: 1}")
@@ -52,7 +52,7 @@ async def test_busy_nothing_there_and_unknown_have_codes_of_their_own(start: Sta
     assert 1 <= int(gone.headers["retry-after"]) <= 59
 
 
-async def test_the_refused_are_told_different_times_to_come_back(start: Start) -> None:
+async def test_e3_the_refused_are_told_different_times_to_come_back(start: Start) -> None:
     free = asyncio.Event()
     engine = vllm(says("x", "y", until=free))
     gateway = await start({"b1": engine}, b1={"running": "1"}, rest="queue: {length: 1}")
@@ -70,7 +70,7 @@ async def test_the_refused_are_told_different_times_to_come_back(start: Start) -
         assert (await client.reply()).complete
 
 
-async def test_an_engines_own_retry_after_reaches_the_client(start: Start) -> None:
+async def test_e3_an_engines_own_retry_after_reaches_the_client(start: Start) -> None:
     busy = json_answer({"error": {"message": "too many", "code": 429}}, 429, [("Retry-After", "7")])
     gateway = await start({"b1": vllm(busy)}, rest="queue: {wait: 200ms}")
     reply = await gateway.chat()
@@ -79,7 +79,7 @@ async def test_an_engines_own_retry_after_reaches_the_client(start: Start) -> No
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_connection_closed_before_the_status_line_is_the_engines_fault(start: Start, stream: bool) -> None:
+async def test_e4_a_connection_closed_before_the_status_line_is_the_engines_fault(start: Start, stream: bool) -> None:
     gateway = await start({"b1": vllm(raw(then="close"))})
     reply = await gateway.chat(stream=stream)
     assert reply.status == 502
@@ -87,7 +87,7 @@ async def test_a_connection_closed_before_the_status_line_is_the_engines_fault(s
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_silence_before_the_first_token_is_the_engines_fault(start: Start, stream: bool) -> None:
+async def test_e4_silence_before_the_first_token_is_the_engines_fault(start: Start, stream: bool) -> None:
     gateway = await start(
         {"b1": llama_cpp(raw(then="silent"))}, b1={"timeouts": "{first_token: 200ms}"}, rest="retry: {attempts: 0}"
     )
@@ -102,7 +102,7 @@ OLD_DIALECT = (
 
 
 @pytest.mark.parametrize("body", [OLD_DIALECT, OLD_DIALECT.removeprefix(b"error: ")], ids=["field", "bare JSON"])
-async def test_errors_that_are_no_events_are_still_errors(start: Start, body: bytes) -> None:
+async def test_e5_errors_that_are_no_events_are_still_errors(start: Start, body: bytes) -> None:
     if body.startswith(b"{"):
         body = b'{"error":' + body.strip() + b"}\n\n"
     gateway = await start({"b1": llama_cpp(sse(body, DONE))})
@@ -110,7 +110,7 @@ async def test_errors_that_are_no_events_are_still_errors(start: Start, body: by
     assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
 
 
-async def test_half_an_emoji_is_refused_by_name_and_the_connection_goes_on(start: Start) -> None:
+async def test_e6_half_an_emoji_is_refused_by_name_and_the_connection_goes_on(start: Start) -> None:
     engine = vllm(says("fine"))
     gateway = await start({"b1": engine})
     client = await gateway.connect()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.relay.fake_engine import FakeEngine, raw
 from tests.shell.engine_double import says, vllm
 from tests.shell.fixtures import Start
@@ -11,7 +13,7 @@ SECRET = "sk-test-SECRET123"
 KEYS = "auth: {keys: [{name: k, key: the-right-key-1}]}"
 
 
-async def test_no_caller_decides_where_a_key_is_sent(start: Start) -> None:
+async def test_a1_no_caller_decides_where_a_key_is_sent(start: Start) -> None:
     engine = vllm(says("ok"))
     async with FakeEngine(raw(then="close")) as listener:
         gateway = await start({"b1": engine}, b1={"key": "the-upstream-key"})
@@ -27,7 +29,7 @@ async def test_no_caller_decides_where_a_key_is_sent(start: Start) -> None:
         assert not [value for _, value in seen.headers if listener.url in value]
 
 
-async def test_the_same_written_with_escapes_is_not_let_through(start: Start) -> None:
+async def test_a1_the_same_written_with_escapes_is_not_let_through(start: Start) -> None:
     engine = vllm(says("ok"))
     gateway = await start({"b1": engine})
     body = rb'{"api\u005fbase":"http://x","model":"tiny","messages":[{"role":"user","content":"x"}]}'
@@ -35,7 +37,7 @@ async def test_the_same_written_with_escapes_is_not_let_through(start: Start) ->
     assert "api_base" not in engine.body()
 
 
-async def test_a_wrong_key_shows_nowhere(start: Start) -> None:
+async def test_a2_a_wrong_key_shows_nowhere(start: Start) -> None:
     gateway = await start({"b1": vllm()}, rest=KEYS)
     replies = [
         await gateway.ask(chat(), f"/v1/chat/completions?key={SECRET}", authorization=f"Bearer {SECRET}"),
@@ -49,7 +51,7 @@ async def test_a_wrong_key_shows_nowhere(start: Start) -> None:
     assert b"the-right-key-1" not in gateway.lines.data
 
 
-async def test_an_engine_sees_our_own_key_and_none_of_the_clients_credentials(start: Start) -> None:
+async def test_a4_an_engine_sees_our_own_key_and_none_of_the_clients_credentials(start: Start) -> None:
     engine = vllm(says("ok"))
     gateway = await start({"b1": engine}, b1={"key": "the-upstream-key"}, rest=KEYS)
     reply = await gateway.ask(
@@ -57,6 +59,7 @@ async def test_an_engine_sees_our_own_key_and_none_of_the_clients_credentials(st
         authorization="Bearer the-right-key-1",
         x_api_key="the-right-key-1",
         cookie="session=1",
+        api_key="another",
         x_forwarded_for="1.2.3.4",
         forwarded="for=1.2.3.4",
         proxy_authorization="Basic abc",
@@ -67,6 +70,18 @@ async def test_an_engine_sees_our_own_key_and_none_of_the_clients_credentials(st
     assert headers["host"] == engine.url.removeprefix("http://")
     allowed = {"accept", "accept-encoding", "authorization", "content-length", "content-type", "host"}
     assert headers.keys() <= allowed | {"x-request-id", "endpoint-load-metrics-format", "connection", "user-agent"}
+
+
+@pytest.mark.parametrize("field", ["authorization", "x_api_key", "api_key"])
+async def test_p4_a_field_of_12_kilobytes_gets_the_answer_of_a_short_one(start: Start, field: str) -> None:
+    gateway = await start({"b1": vllm(says("ok"))}, rest=KEYS)
+    long = "k" * 12_000
+    scheme = "Bearer " if field == "authorization" else ""
+    refused = await gateway.ask(chat(), **{field: scheme + long})
+    assert (refused.status, refused.error["code"]) == (401, "invalid_api_key")
+    assert (await gateway.ask(chat(), **{field: f"{scheme}the-right-key-1"}, cookie=f"c={long}")).status == 200
+    over = await gateway.ask(chat(), **{field: scheme + "k" * 33_000})
+    assert (over.status, over.error["code"]) == (431, "headers_too_large")
 
 
 async def test_a_key_may_use_only_its_models(start: Start) -> None:

@@ -16,7 +16,7 @@ def series(text: str) -> set[str]:
     return {line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")}
 
 
-async def test_names_from_the_outside_world_make_no_series(start: Start) -> None:
+async def test_m1_names_from_the_outside_world_make_no_series(start: Start) -> None:
     gateway = await start({"b1": vllm(says("ok"))})
     await gateway.chat()
     await gateway.chat(model="nobody")
@@ -44,7 +44,7 @@ def staged(*steps: tuple[float, bytes]) -> object:
     return script
 
 
-async def test_the_first_token_is_the_first_with_something_in_it(start: Start) -> None:
+async def test_m2_the_first_token_is_the_first_with_something_in_it(start: Start) -> None:
     reasoning = b'data: {"choices":[{"index":0,"delta":{"reasoning":"hm"},"finish_reason":null}]}\n\n'
     engine = vllm(staged((0.02, ROLE), (0.3, reasoning), (0.4, token("x"))))  # type: ignore[arg-type]
     gateway = await start({"b1": engine})
@@ -54,7 +54,7 @@ async def test_the_first_token_is_the_first_with_something_in_it(start: Start) -
     assert 0.3 <= ttft < 0.6
 
 
-async def test_a_tool_call_is_a_first_token_and_an_empty_answer_has_none(start: Start) -> None:
+async def test_m2_a_tool_call_is_a_first_token_and_an_empty_answer_has_none(start: Start) -> None:
     call = b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c"}]},"finish_reason":null}]}\n\n'
     engine = vllm(staged((0.0, ROLE), (0.2, call)), staged((0.0, ROLE)))  # type: ignore[arg-type]
     gateway = await start({"b1": engine})
@@ -77,7 +77,7 @@ async def test_time_in_the_queue_is_told_apart(start: Start) -> None:
     assert await gateway.value('kvgate_ttft_seconds_sum{backend="b1",model="tiny"}') < 0.3
 
 
-async def test_clients_that_leave_are_no_failures(start: Start) -> None:
+async def test_m3_clients_that_leave_are_no_failures(start: Start) -> None:
     engine = vllm(says(*["t"] * 50, gap=0.02))
     gateway = await start({"b1": engine})
 

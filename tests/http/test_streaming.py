@@ -12,7 +12,7 @@ from tests.shell.running import events, text_of
 CUT = 'kvgate_backend_failures_total{backend="b1",kind="broken"}'
 
 
-async def test_characters_cut_between_two_reads_arrive_whole(start: Start) -> None:
+async def test_s1_characters_cut_between_two_reads_arrive_whole(start: Start) -> None:
     body = b"".join((ROLE, token("你好"), FINISH, DONE))
     cut = body.index("你好".encode()) + 4
     gateway = await start({"b1": vllm(sse(body, cuts=(cut,)))})
@@ -21,7 +21,7 @@ async def test_characters_cut_between_two_reads_arrive_whole(start: Start) -> No
     assert text_of(reply.body) == "你好"
 
 
-async def test_a_stream_that_ends_without_a_terminal_event_ends_in_an_error(start: Start) -> None:
+async def test_s2_a_stream_that_ends_without_a_terminal_event_ends_in_an_error(start: Start) -> None:
     gateway = await start({"b1": vllm(sse(ROLE, *map(token, "abcde")))})
     reply = await gateway.chat(stream=True)
     *shown, last = events(reply.body)
@@ -32,7 +32,7 @@ async def test_a_stream_that_ends_without_a_terminal_event_ends_in_an_error(star
     assert await gateway.value(CUT) == 1
 
 
-async def test_a_whole_answer_that_is_cut_is_no_answer(start: Start) -> None:
+async def test_s2_a_whole_answer_that_is_cut_is_no_answer(start: Start) -> None:
     half = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"choices":'
     gateway = await start({"b1": vllm(raw(half, then="close"))})
     reply = await gateway.chat()
@@ -40,7 +40,7 @@ async def test_a_whole_answer_that_is_cut_is_no_answer(start: Start) -> None:
     assert reply.error["type"] == "upstream_error"
 
 
-async def test_a_reset_in_the_middle_is_told_in_band_and_the_body_is_left_unfinished(start: Start) -> None:
+async def test_s3_a_reset_in_the_middle_is_told_in_band_and_the_body_is_left_unfinished(start: Start) -> None:
     gateway = await start({"b1": vllm(sse(ROLE, *map(token, "abc"), end=False, then="reset"))})
     reply = await gateway.chat(stream=True)
     assert reply.status == 200
@@ -50,7 +50,7 @@ async def test_a_reset_in_the_middle_is_told_in_band_and_the_body_is_left_unfini
     assert not reply.complete
 
 
-async def test_an_error_as_the_first_event_becomes_a_plain_error_and_nobody_else_is_asked(start: Start) -> None:
+async def test_s4_an_error_as_the_first_event_becomes_a_plain_error_and_nobody_else_is_asked(start: Start) -> None:
     said = b'data: {"error":{"message":"m","type":"BadRequestError","code":400}}\n\n'
     engines = {"b1": vllm(sse(said, DONE)), "b2": vllm(sse(said, DONE))}
     gateway = await start(engines)
@@ -60,7 +60,7 @@ async def test_an_error_as_the_first_event_becomes_a_plain_error_and_nobody_else
     assert sum(len(engine.asked) for engine in engines.values()) == 1
 
 
-async def test_a_server_error_as_the_first_event_is_tried_elsewhere(start: Start) -> None:
+async def test_s4_a_server_error_as_the_first_event_is_tried_elsewhere(start: Start) -> None:
     said = b'data: {"error":{"message":"engine died","type":"InternalServerError","code":500}}\n\n'
     engines = {"b1": vllm(sse(said, DONE)), "b2": vllm(says("fine"))}
     gateway = await start(engines, b2={"device": "dgx-spark"})
@@ -70,7 +70,7 @@ async def test_a_server_error_as_the_first_event_is_tried_elsewhere(start: Start
     assert len(engines["b1"].asked) == 1
 
 
-async def test_an_error_event_is_never_glued_to_an_unfinished_one(start: Start) -> None:
+async def test_s5_an_error_event_is_never_glued_to_an_unfinished_one(start: Start) -> None:
     gateway = await start({"b1": vllm(sse(ROLE, token("a"), b'data: {"choices":[{"delta":{"conte', then="close"))})
     reply = await gateway.chat(stream=True)
     read = events(reply.body)  # reads every event as JSON
@@ -78,7 +78,7 @@ async def test_an_error_event_is_never_glued_to_an_unfinished_one(start: Start) 
     assert text_of(reply.body) == "a"
 
 
-async def test_an_event_line_of_700_kib_arrives_whole(start: Start) -> None:
+async def test_s6_an_event_line_of_700_kib_arrives_whole(start: Start) -> None:
     long = token("x" * 700 * 1024)
     gateway = await start({"b1": vllm(sse(ROLE, long, FINISH, DONE))})
     reply = await gateway.chat(stream=True)
@@ -86,7 +86,7 @@ async def test_an_event_line_of_700_kib_arrives_whole(start: Start) -> None:
     assert reply.complete
 
 
-async def test_usage_is_counted_but_shown_only_to_a_client_that_asked(start: Start) -> None:
+async def test_s7_usage_is_counted_but_shown_only_to_a_client_that_asked(start: Start) -> None:
     engine = vllm(says("a", "b", prompt=11))
     gateway = await start({"b1": engine})
     reply = await gateway.chat(stream=True)
@@ -98,14 +98,14 @@ async def test_usage_is_counted_but_shown_only_to_a_client_that_asked(start: Sta
     assert events(reply.body)[-2]["usage"]["prompt_tokens"] == 11
 
 
-async def test_a_clients_explicit_no_to_usage_reaches_the_engine(start: Start) -> None:
+async def test_s7_a_clients_explicit_no_to_usage_reaches_the_engine(start: Start) -> None:
     engine = vllm(says("a"))
     gateway = await start({"b1": engine})
     await gateway.chat(stream=True, stream_options={"include_usage": False})
     assert engine.body()["stream_options"] == {"include_usage": False}
 
 
-async def test_chunks_of_any_shape_pass(start: Start) -> None:
+async def test_s7_chunks_of_any_shape_pass(start: Start) -> None:
     odd = [
         b'data: {"id":"c"}\n\n',
         b'data: {"choices":null}\n\n',
@@ -119,7 +119,7 @@ async def test_chunks_of_any_shape_pass(start: Start) -> None:
     assert reply.body == b"".join((ROLE, token("a"), *odd, FINISH, DONE))
 
 
-async def test_streams_tell_proxies_not_to_buffer_or_compress_and_flush_each_token(start: Start) -> None:
+async def test_s9_streams_tell_proxies_not_to_buffer_or_compress_and_flush_each_token(start: Start) -> None:
     second = asyncio.Event()
     gateway = await start({"b1": vllm(says("one", "two", until=second))})
     client = await gateway.send(
@@ -138,7 +138,7 @@ async def test_streams_tell_proxies_not_to_buffer_or_compress_and_flush_each_tok
     assert text_of(seen) == "onetwo"
 
 
-async def test_a_stream_may_last_longer_than_every_limit_as_long_as_it_moves(start: Start) -> None:
+async def test_s10_a_stream_may_last_longer_than_every_limit_as_long_as_it_moves(start: Start) -> None:
     gateway = await start(
         {"b1": vllm(says(*"abcdefghij", gap=0.1))},
         b1={"timeouts": "{connect: 300ms, first_token: 300ms, token_gap: 300ms}"},
