@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from gateway.config.sizes import Bytes, Duration, Unreadable, Whole
 from gateway.config.spec import Address, FilePath, Spec
@@ -68,6 +68,20 @@ def _one_worker(workers: int) -> int:
     return workers
 
 
+def _origin(text: str) -> str:
+    scheme, mark, authority = text.partition("://")
+    if text != "*" and (scheme not in ("http", "https") or not mark or not authority or "/" in authority):
+        raise Unreadable(
+            "is not an origin", "write it as browsers do, without a path: https://chat.example.org, or '*'"
+        )
+    return text
+
+
+Origin = Annotated[
+    str, StringConstraints(max_length=300), AfterValidator(_origin), Field(examples=["https://a.example"])
+]
+
+
 class Server(Spec):
     """Ports and limits of this process."""
 
@@ -81,6 +95,8 @@ class Server(Spec):
     """Processes; 1 in this version."""
     limits: ServerLimits = ServerLimits()
     """What clients may send."""
+    origins: tuple[Origin, ...] = ()
+    """Web pages of these origins may use the public port from a browser (CORS); none by default, "*" for all."""
     drain: Annotated[Duration, Field(ge=0)] = 120.0
     """How long running requests may go on after a stop was asked for."""
 

@@ -22,6 +22,7 @@ from gateway.dispatcher import Dispatcher
 from gateway.edge.admin import AdminPort
 from gateway.edge.auth import Keyring
 from gateway.edge.chronicle import Chronicle
+from gateway.edge.cors import Cors
 from gateway.edge.fleet_view import backend_rows, model_entry
 from gateway.edge.handler import Handler
 from gateway.edge.keys import keys_of
@@ -104,8 +105,9 @@ class Application:
             connections=limits.connections,
             memory=limits.memory,
         )
-        self.public = Public(self, Keyring(keys_of(loaded.policy)), self.limits)
-        self.handler = Handler(self.public, access=AccessLog(log))
+        cors = Cors(settings.server.origins)
+        self.public = Public(self, Keyring(keys_of(loaded.policy)), self.limits, cors)
+        self.handler = Handler(self.public, access=AccessLog(log), cors=cors)
         self.server = EdgeServer(self.handler, self.limits, on_parser_error=self.handler.refused_by_parser)
         self.admin_server = EdgeServer(Handler(AdminPort(self, self.metrics)), EdgeLimits(connections=256))
         self.address = settings.server.listen

@@ -153,6 +153,19 @@ class TestWarnings:
             "auth: lets anybody who reaches the port ask",
         ]
 
+    def test_pages_of_every_site_without_a_key(self) -> None:
+        said = self.said("server: {origins: ['*']}\nauth: none\n" + SMALLEST)
+        assert said == ["server.origins: lets pages of every site ask through their visitors' browsers"]
+        assert (
+            self.said("server: {origins: ['https://a.example', 'http://b.example:81']}\nauth: none\n" + SMALLEST) == []
+        )
+
+    @pytest.mark.parametrize("origin", ["a.example", "https://a.example/", "ftp://a.example", "https://"])
+    def test_an_origin_is_written_as_browsers_do(self, origin: str) -> None:
+        with pytest.raises(Problems) as caught:
+            load(f"server: {{origins: ['{origin}']}}\nauth: none\n" + SMALLEST)
+        assert [p.path for p in caught.value.problems] == ["server.origins[0]"]
+
     def test_data_that_leaves_the_house(self) -> None:
         said = self.said(
             "auth: none\nbackends:\n"

@@ -51,6 +51,30 @@ async def test_a2_a_wrong_key_shows_nowhere(start: Start) -> None:
     assert b"the-right-key-1" not in gateway.lines.data
 
 
+async def test_a3_a_page_of_a_configured_origin_may_ask_and_reads_errors(start: Start) -> None:
+    gateway = await start({"b1": vllm(says("ok"))}, rest=KEYS, server="origins: ['https://chat.example']")
+    client = await gateway.connect()
+    page = {"origin": "https://chat.example"}
+    path = "/v1/chat/completions"
+    preflight = await client.request("OPTIONS", path, **page, access_control_request_headers="authorization")
+    assert preflight.status == 204
+    assert preflight.headers["access-control-allow-origin"] == "https://chat.example"
+    assert "authorization" in preflight.headers["access-control-allow-headers"]
+    for headers, status in (({}, 401), ({"authorization": "Bearer the-right-key-1"}, 200)):
+        reply = await gateway.ask(chat(), **page, **headers)
+        assert (reply.status, reply.headers["access-control-allow-origin"]) == (status, "https://chat.example")
+    elsewhere = await client.request("OPTIONS", path, origin="https://else.example")
+    assert (elsewhere.status, "access-control-allow-origin" in elsewhere.headers) == (405, False)
+
+
+async def test_a3_no_page_may_by_default(start: Start) -> None:
+    gateway = await start({"b1": vllm(says("ok"))})
+    client = await gateway.connect()
+    asked = await client.request("OPTIONS", "/v1/chat/completions", origin="https://chat.example")
+    assert (asked.status, asked.error["code"]) == (405, "method_not_allowed")
+    assert (await gateway.ask(chat(), origin="https://chat.example")).status == 403
+
+
 async def test_a4_an_engine_sees_our_own_key_and_none_of_the_clients_credentials(start: Start) -> None:
     engine = vllm(says("ok"))
     gateway = await start({"b1": engine}, b1={"key": "the-upstream-key"}, rest=KEYS)

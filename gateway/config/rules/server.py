@@ -35,6 +35,9 @@ def _listening(config: Config, findings: Findings, *, auth_sound: bool) -> None:
         findings.warn((), "there is no `auth`: anybody on this machine may ask", "fine on your own machine")
     if config.auth == "none" and not is_loopback(host):
         findings.warn(("auth",), "lets anybody who reaches the port ask", "")
+    if "*" in config.server.origins and auth_sound and not isinstance(config.auth, AuthSpec):
+        hint = "name the origins, or add `auth: {keys: [...]}`"
+        findings.warn(("server", "origins"), "lets pages of every site ask through their visitors' browsers", hint)
     if not is_loopback(admin_host):
         hint = "keep it on 127.0.0.1, or on a network that only operators reach"
         findings.warn(("server", "admin"), "puts the admin port, which asks for no key, on the network", hint)
