@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from typing import Final
 
 from gateway.errors import MalformedRequest
 from gateway.wire.part_header import parameters, part_header
@@ -89,18 +89,18 @@ def form(body: bytes, content_type: str) -> Form:
     dashed = b"--" + boundary
     opened = 2 if body.startswith(b"\r\n") else 0
     if not body.startswith(dashed, opened):
-        _refuse("the form does not begin with its boundary")
+        raise _invalid("the form does not begin with its boundary")
     parts: list[Part] = []
     while True:
         at = opened + len(dashed)
         if body.startswith(b"--", at):
             if body[at + 2 :].strip(b"\r\n"):
-                _refuse("there is something after the form's last boundary")
+                raise _invalid("there is something after the form's last boundary")
             return Form(boundary, tuple(parts))
         if not body.startswith(b"\r\n", at):
-            _refuse("the form does not begin with its boundary")
+            raise _invalid("the form does not begin with its boundary")
         if len(parts) == MAX_PARTS:
-            _refuse(f"the form has more than {MAX_PARTS} parts", "too_many_members")
+            raise _invalid(f"the form has more than {MAX_PARTS} parts", "too_many_members")
         part = _part(body, dashed, opened, at + 2)
         parts.append(part)
         opened = part.end + 2
@@ -119,7 +119,7 @@ def with_fields(body: bytes, found: Form, edits: Mapping[str, str | None]) -> li
         part = found.part(name)
         value = (text or "").encode()
         if any(line.startswith(dashed) for line in value.splitlines()):
-            _refuse("the form's boundary can't be told from a value of it")
+            raise _invalid("the form's boundary can't be told from a value of it")
         if part is not None and text is None:
             cuts.append((part.opened, part.end + 2, b""))
         elif part is not None:
@@ -138,45 +138,45 @@ def with_fields(body: bytes, found: Form, edits: Mapping[str, str | None]) -> li
 def _boundary(content_type: str) -> bytes:
     kind, _, rest = content_type.partition(";")
     if kind.strip().lower() != "multipart/form-data":
-        _refuse("the body must be multipart/form-data")
+        raise _invalid("the body must be multipart/form-data")
     boundary = parameters(";" + rest).get("boundary", "")
     if _BOUNDARY.fullmatch(boundary) is None:
-        _refuse("the content type names no valid boundary")
+        raise _invalid("the content type names no valid boundary")
     return boundary.encode()
 
 
 def _part(body: bytes, dashed: bytes, opened: int, header: int) -> Part:
     stop = body.find(b"\r\n\r\n", header, header + HEADER_BYTES)
     if stop < 0:
-        _refuse(f"a part of the form has no end of its header within {HEADER_BYTES} bytes")
+        raise _invalid(f"a part of the form has no end of its header within {HEADER_BYTES} bytes")
     name, filename = part_header(body[header:stop])
     start = stop + 4
     if body.startswith(dashed, start):  # an empty value, or a part without one
-        _refuse("a part of the form has no value", param=name)
+        raise _invalid("a part of the form has no value", param=name)
     end = _value_end(body, dashed, start)
     if filename is not None:
         return Part(name, opened, start, end, None, filename)
     if end - start > FIELD_BYTES:
-        _refuse(f"{name} has more than {FIELD_BYTES} bytes and is no file", param=name)
+        raise _invalid(f"{name} has more than {FIELD_BYTES} bytes and is no file", param=name)
     try:
         return Part(name, opened, start, end, body[start:end].decode())
     except UnicodeDecodeError:
-        _refuse(f"{name} is not valid UTF-8", param=name)
+        raise _invalid(f"{name} is not valid UTF-8", param=name) from None
 
 
 def _value_end(body: bytes, dashed: bytes, at: int) -> int:
     for _ in range(_LIKENESSES):
         at = body.find(dashed, at)
         if at < 0:
-            _refuse("the form ends without its closing boundary")
+            raise _invalid("the form ends without its closing boundary")
         after = at + len(dashed)
         if body.startswith(b"\r\n", at - 2) and body.startswith((b"\r\n", b"--"), after):
             return at - 2
         if body[at - 1] in b"\r\n" and _ENDS_A_LINE.match(body, after):
-            _refuse("the form has a boundary that is not between CRLFs")
+            raise _invalid("the form has a boundary that is not between CRLFs")
         at = after  # inside of a line, or followed by more: what a file may hold
-    _refuse("the form's boundary is all over one of its parts")
+    raise _invalid("the form's boundary is all over one of its parts")
 
 
-def _refuse(message: str, code: str | None = None, param: str | None = None) -> NoReturn:
-    raise MalformedRequest(message, code=code or "invalid_form", param=param)
+def _invalid(message: str, code: str = "invalid_form", param: str | None = None) -> MalformedRequest:
+    return MalformedRequest(message, code=code, param=param)
