@@ -11,6 +11,7 @@ from aiohttp import web
 from gateway.cli import explain
 from gateway.edge.admin import AdminPort
 from gateway.edge.handler import Handler
+from gateway.edge.openapi import openapi
 from gateway.edge.server import EdgeServer
 from gateway.errors import ConfigError
 from gateway.telemetry.metrics import Metrics
@@ -83,6 +84,7 @@ async def test_pages(client: WireClient, admin: FakeAdmin) -> None:
     admin.is_ready = False
     assert (await client.request("GET", "/health/ready")).status == 503
     assert (await client.request("GET", "/admin/queue/")).json["models"] == {"<code>": 3}
+    assert (await client.request("GET", "/openapi.json")).json == openapi()
     assert (await client.request("GET", "/admin/backends")).json["backends"][0]["name"] == "<rig>"
     metrics = await client.request("GET", "/metrics")
     assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
