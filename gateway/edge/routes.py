@@ -108,7 +108,7 @@ def find(target: str, headers: Mapping[str, str]) -> Match:
     found = _EXACT.get(target)
     if found is None:
         found = _taken_apart(target)
-    if "anthropic-version" in headers and (found.route is None or found.route.name in _SHARED):
+    if (found.route is None or found.route.name in _SHARED) and "anthropic-version" in headers:
         return Match(found.route, found.id, _ANTHROPIC)
     return found
 
