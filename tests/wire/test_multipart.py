@@ -268,7 +268,7 @@ def unlike_a_boundary(content: bytes) -> bool:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["file", "model", "x"]), contents.filter(unlike_a_boundary)), max_size=4))
 @example([("file", FILE), ("model", b"")])
 def test_what_clients_write_is_read_back(parts: list[tuple[str, bytes]]) -> None:
@@ -291,7 +291,7 @@ fragments = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(fragments, max_size=14).map(b"".join), st.booleans())
 def test_only_a_malformed_request_comes_out(body: bytes, whole: bool) -> None:
     if whole:
@@ -307,7 +307,7 @@ def test_only_a_malformed_request_comes_out(body: bytes, whole: bool) -> None:
         assert read == by_email(body, TYPE)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=";= \"\\a*'%b\r\n\t", max_size=24))
 def test_any_parameters(text: str) -> None:
     try:

@@ -139,7 +139,7 @@ shapes = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.dictionaries(names, shapes, max_size=5))
 @example({"input": b'[{"content":[[[]]]}]'})
 def test_only_a_malformed_request_comes_out(members: dict[str, bytes]) -> None:

@@ -22,8 +22,8 @@ def framed(parts: list[bytes]) -> tuple[list[bytes], bytes]:
     return events + framer.end(), framer.tail
 
 
-@pytest.mark.parametrize("body", [*BODIES, MIXED], ids=[*(name for name, _ in STREAMS), "mixed"])
-def test_a_cut_at_any_byte_changes_nothing(body: bytes) -> None:
+@pytest.mark.parametrize("body", [*BODIES[:4], MIXED], ids=[*(name for name, _ in STREAMS[:4]), "mixed"])
+def test_a_cut_at_any_byte_changes_nothing(body: bytes) -> None:  # test_recordings.py has all the others
     whole = framed([body])
     assert b"".join(whole[0]) + whole[1] == body
     assert whole[0]

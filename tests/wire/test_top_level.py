@@ -53,7 +53,7 @@ def test_b3_an_answer_cut_at_every_byte_comes_out_the_same() -> None:
     assert in_bytes(EMBEDDINGS) == (wanted, usage)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(objects(), st.data())
 def test_any_object_in_any_pieces(text: Text, data: st.DataObject) -> None:
     body = text.body.replace(b'"messages"', b'"usage"')
@@ -62,7 +62,7 @@ def test_any_object_in_any_pieces(text: Text, data: st.DataObject) -> None:
     assert in_bytes(body) == wanted
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.text(alphabet='{}[]",:\\ a1n\n', max_size=40))
 @example('{"model":}')
 @example('{"model":,"model":1}')
