@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +9,7 @@ from gateway.errors import StreamBroken
 from gateway.relay.call import Call
 from gateway.relay.exchange import Exchange
 from gateway.relay.headers import end_to_end, first
+from gateway.relay.inflating import Inflater, inflater_for
 from gateway.relay.limits import Hooks, Limits
 from gateway.relay.meter import Meter
 from gateway.relay.refusal import in_stream
@@ -17,12 +17,12 @@ from gateway.relay.sink import Headers
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
 from gateway.wire.chat_stream import ChatStream
+from gateway.wire.dialect import EVENT_STREAM, NDJSON
 from gateway.wire.sse import Framer
-from gateway.wire.stream_view import EventKind
+from gateway.wire.stream_view import EventKind, StreamView
+from gateway.wire.translated_stream import Framing
 
 __all__ = ["EventAssembler", "Whole", "relay_whole"]
-
-EVENT_STREAM = "text/event-stream"
 
 
 class EventAssembler(Protocol):
@@ -51,10 +51,11 @@ async def relay_whole(
     meter: Meter,
     wheel: TimerWheel,
     assembler: EventAssembler | None = None,
-    view: ChatStream | None = None,
+    view: StreamView | None = None,
     hooks: Hooks = Hooks(),  # noqa: B008 - frozen
     *,
     stream: bool = True,
+    framing: Framing | None = None,
 ) -> Whole:
     """Send `call` and collect its answer, at most `limits.answer_bytes` of it.
 
@@ -68,7 +69,8 @@ async def relay_whole(
         collected = _Collected(pool, call, meter, limits, wheel)
         await collected.run()
         return collected.whole()
-    assembled = _Assembled(pool, call, meter, limits, wheel, assembler, view or ChatStream("chat"), hooks, stream)
+    view = view or ChatStream("chat")
+    assembled = _Assembled(pool, call, meter, limits, wheel, assembler, view, hooks, stream, framing or Framer())
     await assembled.run()
     return assembled.whole()
 
@@ -80,32 +82,38 @@ class _Collected(Exchange):
         super().__init__(pool, call, meter, limits, wheel)
         self._pieces: list[bytes] = []
         self._size = 0
-        self._inflate: Any = None
+        self._inflater: Inflater | None = None
 
     def head(self, status: int, headers: Headers) -> None:
         super().head(status, headers)
-        coding = (first(headers, "content-encoding") or "identity").lower()
-        if coding in ("gzip", "x-gzip", "deflate"):
-            self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        elif coding != "identity":
-            self.fail(StreamBroken("the engine's answer has a content coding that was not asked for"))
+        try:
+            self._inflater = inflater_for(headers)
+        except StreamBroken as error:
+            self.fail(error)
 
     def body(self, data: bytes) -> None:
         self.more_came(self.meter.clock())
-        if self._inflate is not None:
-            try:
-                data = self._inflate.decompress(data, self.limits.answer_bytes - self._size + 1)
-            except zlib.error:
-                self.fail(StreamBroken("the engine's answer is compressed and damaged"))
-                return
+        plain = self._inflated(data)
+        if plain is None:
+            return
+        data = plain
         self._size += len(data)
         if self._size > self.limits.answer_bytes:
             self.fail(StreamBroken(f"the engine's answer is longer than {self.limits.answer_bytes} bytes"))
             return
         self._pieces.append(data)
 
+    def _inflated(self, data: bytes) -> bytes | None:
+        if self._inflater is None:
+            return data
+        try:
+            return self._inflater.feed(data, self.limits.answer_bytes - self._size)
+        except StreamBroken as error:
+            self.fail(error)
+            return None
+
     def finish(self) -> None:
-        if self._inflate is not None and not self._inflate.eof:
+        if self._inflater is not None and not self._inflater.whole:
             self.fail(StreamBroken("the engine's answer is compressed and damaged"))
             return
         self.complete()
@@ -127,32 +135,38 @@ class _Assembled(_Collected):
         limits: Limits,
         wheel: TimerWheel,
         assembler: EventAssembler,
-        view: ChatStream,
+        view: StreamView,
         hooks: Hooks,
         stream: bool,
+        framing: Framing,
     ) -> None:
         super().__init__(pool, call, meter, limits, wheel)
         self._asked = stream
         self._assembler = assembler
         self._view = view
         self._hooks = hooks
-        self._framer = Framer()
+        self._framer = framing
         self._streams = True
 
     def head(self, status: int, headers: Headers) -> None:
         super().head(status, headers)
         kind = (first(headers, "content-type") or "").lower()
-        self._streams = not kind.startswith("application/json") if self._asked else kind.startswith(EVENT_STREAM)
+        self._streams = (
+            not kind.startswith("application/json") if self._asked else kind.startswith((EVENT_STREAM, NDJSON))
+        )
 
     def body(self, data: bytes) -> None:
         if not self._streams:
             super().body(data)
             return
-        self._size += len(data)
+        plain = self._inflated(data)
+        if plain is None:
+            return
+        self._size += len(plain)
         if self._size > self.limits.answer_bytes:
             self.fail(StreamBroken(f"the engine's answer is longer than {self.limits.answer_bytes} bytes"))
             return
-        self._take(self._framer.feed(data))
+        self._take(self._framer.feed(plain))
 
     def finish(self) -> None:
         if not self._streams:

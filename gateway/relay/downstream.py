@@ -40,8 +40,8 @@ class Downstream(Protocol):
     def write(self, data: bytes) -> bool:
         """Send body bytes in one write; False: over the high-water mark, so read no more until `on_drain`."""
 
-    def end(self) -> None:
-        """Finish the body properly (the last chunk)."""
+    def end(self, data: bytes = b"") -> None:
+        """Finish the body properly (the last chunk), its last bytes in the same write."""
 
     def abort(self) -> None:
         """End the connection without finishing the body, so that the client's parser sees a cut.

@@ -59,6 +59,8 @@ def end_to_end(headers: Headers) -> list[tuple[str, str]]:
     return [pair for pair in headers if pair[0] in _CROSS or pair[0].startswith(_RATE_LIMITS)]
 
 
-def stream_headers(headers: Headers) -> list[tuple[str, str]]:
-    """`end_to_end` for an event stream, plus the two fields that keep proxies in front from holding it back."""
-    return [*end_to_end(headers), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+def stream_headers(headers: Headers, kind: str) -> list[tuple[str, str]]:
+    """`end_to_end` for a stream of that content type, plus the two fields that keep proxies in front from holding it
+    back."""
+    crossing = [pair for pair in end_to_end(headers) if pair[0] not in ("content-type", "content-encoding")]
+    return [("content-type", kind), *crossing, ("cache-control", "no-cache"), ("x-accel-buffering", "no")]

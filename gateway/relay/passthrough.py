@@ -45,4 +45,5 @@ class _BytesExchange(ClientExchange):
 
     def _begin(self) -> None:
         if not self.down.started:
+            self.down.shown = True
             self.down.start(self.status, end_to_end(self.headers), content_length(self.headers))

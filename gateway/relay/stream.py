@@ -12,6 +12,7 @@ from gateway.errors import BadStatus, StreamBroken, UpstreamError
 from gateway.relay.call import Call
 from gateway.relay.downstream import Downstream
 from gateway.relay.headers import first, stream_headers
+from gateway.relay.inflating import Inflater, inflater_for
 from gateway.relay.limits import Hooks, Limits
 from gateway.relay.meter import Meter
 from gateway.relay.refusal import in_stream, status_of
@@ -19,18 +20,15 @@ from gateway.relay.sink import Headers
 from gateway.relay.toward_client import ClientExchange
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
-from gateway.wire.chat_stream import ChatStream
-from gateway.wire.error_body import error_event, upstream_error
+from gateway.wire.error_body import upstream_error
 from gateway.wire.sse import Framer
-from gateway.wire.stream_view import EventKind
+from gateway.wire.stream_view import EventKind, StreamView
+from gateway.wire.translated_stream import Framing
 
 __all__ = ["relay_stream"]
 
-KEEPALIVE = b": keepalive\n\n"
-"""A comment: event stream parsers skip it, sockets and proxies see traffic."""
-
 _PROGRESS_EVERY = 64  # token events between two calls of Hooks.progress
-_AFTER_DONE_S = 2.0  # an engine that has said [DONE] has this long to end its body
+_AFTER_DONE_S = 0.25  # an engine that has sent its terminal event has this long to end its body
 _HELD_LIMIT = 64 << 10  # bytes of comments and role chunks held back before the first token
 _MESSAGE_LIMIT = 500  # characters of an engine's own error text
 _TOKEN, _COMMENT, _ROLE, _FINISH = EventKind.TOKEN, EventKind.COMMENT, EventKind.ROLE, EventKind.FINISH
@@ -41,22 +39,24 @@ async def relay_stream(
     pool: Pool,
     call: Call,
     down: Downstream,
-    view: ChatStream,
+    view: StreamView,
     meter: Meter,
     limits: Limits,
     wheel: TimerWheel,
     hooks: Hooks = Hooks(),  # noqa: B008 - frozen
+    framing: Framing | None = None,
 ) -> None:
     """Send `call` and relay the event stream that answers it; returns when the client has been given all of it.
 
-    The status line is held back until the first token (or a keepalive comment) is due, so up to there an engine's
-    failure leaves the client untouched and is raised as it is: ConnectFailed, TimedOut, StreamBroken, or BadStatus
-    with the engine's error in `payload`, also where that error was the first event of a 200. Later the client gets an
-    error event and a cut connection, and StreamBroken is raised with `started` true and the failure as its cause.
+    The status line is held back until the first token (or a keepalive) is due. Up to the first token an engine's
+    failure shows the client nothing and is raised as it is: ConnectFailed, TimedOut, StreamBroken, or BadStatus with
+    the engine's error in `payload`, also where that error was the first event of a 200. Later the client gets an error
+    event and a cut connection, and StreamBroken is raised with `started` true and the failure as its cause. The
+    terminal event leaves in one write with the end of the body: many clients close as soon as they see it.
     The end of the body without a finish_reason or `[DONE]` is a failure. Raises ClientClosed when the client is gone
     or reads nothing for `limits.write_s` seconds. Cancelled, it closes the engine's connection at once.
     """
-    await StreamExchange(pool, call, down, view, meter, limits, wheel, hooks).run()
+    await StreamExchange(pool, call, down, view, meter, limits, wheel, hooks, framing or Framer()).run()
 
 
 class StreamExchange(ClientExchange):
@@ -67,20 +67,23 @@ class StreamExchange(ClientExchange):
         pool: Pool,
         call: Call,
         down: Downstream,
-        view: ChatStream,
+        view: StreamView,
         meter: Meter,
         limits: Limits,
         wheel: TimerWheel,
         hooks: Hooks,
+        framing: Framing,
     ) -> None:
         super().__init__(pool, call, down, meter, limits, wheel)
         self._view = view
         self._hooks = hooks
-        self._framer = Framer()
+        self._framer = framing
         self._held: list[bytes] | None = []  # None once the status line is out
         self._held_bytes = 0
         self._milestone = 1  # tokens at which a hook is called next
         self._engine_message = ""
+        self._inflater: Inflater | None = None
+        self._last = b""  # the terminal event: it leaves together with the end of the body
         self._keepalive = wheel.start(float("inf"), self._quiet)
 
     async def run(self) -> None:
@@ -96,9 +99,12 @@ class StreamExchange(ClientExchange):
         if not self.due(status):
             return
         kind = first(headers, "content-type") or ""
-        if first(headers, "content-encoding") not in (None, "identity"):
-            self.fail(StreamBroken("the engine compressed an event stream although none was asked for"))
-        elif kind.lower().startswith(("application/json", "text/html")):
+        try:
+            self._inflater = inflater_for(headers)
+        except StreamBroken as error:
+            self.fail(error)
+            return
+        if kind.lower().startswith(("application/json", "text/html")):
             self.refuse()
         else:
             self._keepalive.restart(self.limits.keepalive_s)
@@ -108,6 +114,8 @@ class StreamExchange(ClientExchange):
         if self.down.closed:
             self.gone()
             return
+        if self._inflater is not None:
+            data = self._inflater.feed(data)
         events = self._framer.feed(data)
         if events:
             self._pass_on(events)
@@ -140,7 +148,7 @@ class StreamExchange(ClientExchange):
         """The error as an event of its own; an unfinished event before it was never sent on."""
         if self._engine_message:
             error = StreamBroken(self._engine_message, code=error.code, reason=error.reason)
-        self.down.write(error_event(error))
+        self.down.write(self.down.dialect.event(error))
 
     def refused(self, status: int, payload: bytes) -> BadStatus:
         """An error in a JSON answer with status 200 counts as the status that it names."""
@@ -160,6 +168,7 @@ class StreamExchange(ClientExchange):
         alive = False  # something besides comments
         other = False  # something besides comments and role chunks
         ended = False  # a finish_reason or [DONE]
+        done = False
         for event in events:
             forward, kind, error, token = see(event)
             if token:
@@ -172,6 +181,7 @@ class StreamExchange(ClientExchange):
                     ended = True
                     if kind is _DONE:
                         self.shorten_gap(_AFTER_DONE_S)
+                        done = True
                 alive = alive or kind is not _COMMENT
                 other = other or (kind is not _COMMENT and kind is not _ROLE)
             if forward:
@@ -187,7 +197,9 @@ class StreamExchange(ClientExchange):
             self.first_came(now)  # maybe an answer without a token
         elif alive:
             self.alive(now)
-        if out:
+        if done:
+            self._last += b"".join(out)
+        elif out:
             self._keepalive.touch(now)
             if self._held is None:
                 self.write(out[0] if len(out) == 1 else b"".join(out))
@@ -214,9 +226,15 @@ class StreamExchange(ClientExchange):
     def _begin(self) -> None:
         held, self._held = self._held, None
         if held is not None:
-            self.down.start(self.status, stream_headers(self.headers), None)
+            self._open()
+            self.down.shown = True
             if held:
                 self.write(b"".join(held))
+
+    def _open(self) -> None:
+        if not self.down.started:
+            kind = self.down.dialect.stream_type
+            self.down.start(200, stream_headers(self.headers, kind), None)
 
     def _pass_error(self, out: list[bytes], error: dict[str, Any]) -> None:
         if out and self._held is None:
@@ -228,8 +246,15 @@ class StreamExchange(ClientExchange):
         super().lost(in_stream(error))
 
     def _end_well(self) -> None:
-        self._begin()
-        self.down.end()
+        try:
+            last = self._last + self._view.closing()
+        except StreamBroken as error:
+            super().lost(error)
+            return
+        held, self._held = self._held or [], None
+        self._open()
+        self.down.shown = True
+        self.down.end(b"".join((*held, last)))
         self.complete()
 
     def _quiet(self) -> None:
@@ -237,6 +262,6 @@ class StreamExchange(ClientExchange):
             self.gone()
             return
         if not self.paused and not self._view.terminal:
-            self._begin()
-            self.write(KEEPALIVE)
+            self._open()
+            self.write(self.down.dialect.keepalive)
         self._keepalive.restart()

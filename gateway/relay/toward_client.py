@@ -43,7 +43,7 @@ class ClientExchange(Exchange):
 
     def lost(self, error: UpstreamError) -> None:
         """Before the client saw anything: the error, to be tried elsewhere. After: cut the client's answer too."""
-        if not self.down.started:
+        if not self.down.shown:
             self.fail(error)
             return
         shown = StreamBroken(error.message, code=error.code, reason=error.reason)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from gateway.wire.dialect import OPENAI
+
 __all__ = ["MemoryClient", "SocketClient"]
 
 
@@ -13,6 +15,9 @@ class MemoryClient:
 
     def __init__(self) -> None:
         self.on_drain: Callable[[], None] | None = None
+        self.dialect = OPENAI
+        self.extra: tuple[tuple[str, str], ...] = ()
+        self.shown = False
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.length: int | None = None
@@ -40,10 +45,12 @@ class MemoryClient:
         self.wrote.set()
         return not self.full
 
-    def end(self) -> None:
+    def end(self, data: bytes = b"") -> None:
         assert self.started
         assert not self.ended
         assert not self.aborted
+        if data:
+            self.writes.append(data)
         self.ended = True
 
     def abort(self) -> None:
@@ -69,7 +76,9 @@ class SocketClient(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.on_drain: Callable[[], None] | None = None
-        self.started = self.closed = False
+        self.dialect = OPENAI
+        self.extra: tuple[tuple[str, str], ...] = ()
+        self.shown = self.started = self.closed = False
         self.deepest = 0
         self._paused = False
         self._transport: asyncio.Transport | None = None
@@ -101,8 +110,10 @@ class SocketClient(asyncio.Protocol):
         self.deepest = max(self.deepest, self._transport.get_write_buffer_size())
         return not self._paused
 
-    def end(self) -> None:
+    def end(self, data: bytes = b"") -> None:
         assert self._transport is not None
+        if data:
+            self.write(data)
         self._transport.write(b"0\r\n\r\n")
 
     def abort(self) -> None:

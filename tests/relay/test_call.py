@@ -88,7 +88,7 @@ def test_what_of_an_answer_s_head_crosses() -> None:
         ("openai-processing-ms", "12"),
     ]
     assert end_to_end(headers) == kept
-    assert stream_headers(headers) == [
+    assert stream_headers(headers, "text/event-stream") == [
         ("content-type", "text/event-stream"),
         ("x-request-id", "abc"),
         ("x-ratelimit-remaining-tokens", "5"),

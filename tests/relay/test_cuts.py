@@ -22,7 +22,7 @@ async def relayed(events: list[bytes], cuts: list[int], crlf: bool) -> tuple[byt
         try:
             await rig.stream()
             assert rig.down.ended
-            assert len(rig.down.writes) <= rig.meter.chunks
+            assert len(rig.down.writes) <= rig.meter.chunks + 1
         finally:
             rig.pool.close()
             await rig.pool.wait_closed()

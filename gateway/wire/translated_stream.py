@@ -1,0 +1,100 @@
+"""A stream in the engine's dialect, watched as such and written in the client's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from gateway.errors import StreamBroken
+from gateway.wire.sse import data_of
+from gateway.wire.stream_view import EventKind, Seen, StreamView
+from gateway.wire.translation import StreamWriter
+from gateway.wire.usage import Usage
+
+__all__ = ["Framing", "TranslatedStream"]
+
+_NOTHING = (b"[DONE]", b"null", b"")
+
+
+class Framing(Protocol):
+    """Cuts a body into events; `gateway.wire.sse.Framer` is one."""
+
+    @property
+    def tail(self) -> bytes:
+        """What came after the last whole event."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The events that `data` completes. Raises StreamBroken over the limit of one event."""
+
+    def end(self) -> list[bytes]:
+        """The events that the end of the body completes."""
+
+
+class TranslatedStream:
+    """`inner` watches what the engine sends, `writer` makes the client's events of it.
+
+    `framing` cuts what `inner` forwards into events, `data` takes the JSON out of one. Where `inner` is a translation
+    itself, two of them stand in a row.
+    """
+
+    __slots__ = ("_data", "_framing", "_inner", "_writer")
+
+    def __init__(
+        self,
+        inner: StreamView,
+        writer: StreamWriter,
+        framing: Framing,
+        data: Callable[[bytes], bytes | None] = data_of,
+    ) -> None:
+        self._inner = inner
+        self._writer = writer
+        self._framing = framing
+        self._data = data
+
+    @property
+    def tokens_seen(self) -> int:
+        """Events with generated text so far."""
+        return self._inner.tokens_seen
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the answer ended, in the words of chat completions."""
+        return self._inner.finish_reason
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the engine told."""
+        return self._inner.usage
+
+    @property
+    def terminal(self) -> bool:
+        """The engine's answer is whole."""
+        return self._inner.terminal
+
+    def see(self, event: bytes) -> Seen:
+        """Look at one event of the engine's; `forward` is the client's, or nothing. Comments are not passed on."""
+        seen = self._inner.see(event)
+        if seen.kind is EventKind.COMMENT or seen.kind is EventKind.ERROR or not seen.forward:
+            return seen if not seen.forward else Seen(b"", seen.kind)
+        try:
+            written = self._write(seen.forward)
+        except StreamBroken as error:
+            return Seen(b"", EventKind.ERROR, {"message": error.message, "type": "upstream_error", "code": 502})
+        return Seen(written, seen.kind, None, seen.token)
+
+    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
+        """As of the engine's stream."""
+        return self._inner.unfinished(tail)
+
+    def closing(self) -> bytes:
+        """The client's final events. Raises StreamBroken when the engine's answer was none after all."""
+        last = self._inner.closing()
+        return (self._write(last) if last else b"") + self._writer.end()
+
+    def _write(self, forwarded: bytes) -> bytes:
+        out = []
+        for event in self._framing.feed(forwarded):
+            data = self._data(event)
+            if data is not None and data.strip() not in _NOTHING:
+                out.append(self._writer.feed(data))
+        return b"".join(out)
