@@ -83,6 +83,7 @@ async def _process(client: Client, room: Room, outcome: Outcome) -> None:
         "PATH": os.environ["PATH"],
         "TERM": "dumb",
         "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "NO_COLOR": "1",
         "CI": "1",
         "HTTP_PROXY": nowhere,

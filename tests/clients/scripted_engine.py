@@ -15,13 +15,13 @@ from typing import Any
 from aiohttp import web
 
 from tests.clients.engine import chat, messages, ollama, responses
+from tests.clients.engine.pages import WINDOW, pages
 from tests.clients.engine.script import Script, Step, Turn
 from tests.clients.engine.sending import Events
-from tests.recordings import recording
 
 __all__ = ["FLAVOURS", "MODEL", "SMALL", "WINDOW", "Asked", "ScriptedEngine"]
 
-MODEL, SMALL, WINDOW = "scripted", "scripted-small", 262_144
+MODEL, SMALL = "scripted", "scripted-small"
 
 FLAVOURS: dict[str, frozenset[str]] = {
     "openai": frozenset({"chat", "completions", "embeddings"}),
@@ -104,7 +104,7 @@ class ScriptedEngine:
         application = web.Application(client_max_size=128 << 20)
         for name in FLAVOURS[self.flavour] & _SPEECH.keys():
             application.router.add_post(_SPEECH[name].path, partial(self._generate, name))
-        for path, answer in self._plain().items():
+        for path, answer in pages(self.flavour, self.models, self.probed).items():
             application.router.add_route("*", path, answer)
         application.router.add_route("*", "/{rest:.*}", self._unknown)
         self._runner = web.AppRunner(application, access_log=None)
@@ -121,8 +121,6 @@ class ScriptedEngine:
     def surfaces(self) -> list[str]:
         """The surface of each generation request so far."""
         return [asked.surface for asked in self.asked]
-
-    # --- generation
 
     async def _generate(self, surface: str, request: web.Request) -> web.StreamResponse:
         speech = _SPEECH[surface]
@@ -154,73 +152,6 @@ class ScriptedEngine:
         except ConnectionResetError:  # clients leave after the last event that they care for
             pass
         return reply
-
-    # --- everything else
-
-    def _plain(self) -> dict[str, Callable[[web.Request], Any]]:
-        pages: dict[str, Callable[[web.Request], Any]] = {"/v1/models": self._models}
-        if "embeddings" in FLAVOURS[self.flavour]:
-            pages["/v1/embeddings"] = self._embeddings
-        if self.flavour == "vllm":
-            pages["/version"] = self._page(recording("vllm", "get_version").body, "application/json")
-            pages["/metrics"] = self._page(recording("vllm", "get_metrics").body, "text/plain")
-            pages["/v1/messages/count_tokens"] = self._count
-        if self.flavour == "ollama":
-            pages["/api/tags"] = self._tags
-            pages["/api/version"] = self._page(b'{"version":"0.13.0"}', "application/json")
-            pages["/api/ps"] = self._page(b'{"models":[]}', "application/json")
-            pages["/api/show"] = self._show
-            pages["/api/embed"] = self._embed
-        return pages
-
-    def _page(self, data: bytes, kind: str) -> Callable[[web.Request], Any]:
-        async def answer(request: web.Request) -> web.Response:
-            self.probed.append(request.path)
-            return web.Response(body=data, content_type=kind)
-
-        return answer
-
-    async def _models(self, request: web.Request) -> web.Response:
-        self.probed.append(request.path)
-        told = {"object": "model", "created": 1_800_000_000, "owned_by": "scripted", "max_model_len": WINDOW}
-        return web.json_response({"object": "list", "data": [{"id": name, **told} for name in self.models]})
-
-    async def _count(self, request: web.Request) -> web.Response:
-        body = await request.read()
-        return web.json_response({"input_tokens": len(body) // 4})
-
-    async def _embeddings(self, request: web.Request) -> web.Response:
-        body = json.loads(await request.read())
-        count = len(body["input"]) if isinstance(body["input"], list) else 1
-        data = [{"object": "embedding", "index": n, "embedding": [0.25, -0.5, 1.0]} for n in range(count)]
-        usage = {"prompt_tokens": 3 * count, "total_tokens": 3 * count}
-        return web.json_response({"object": "list", "model": body["model"], "data": data, "usage": usage})
-
-    async def _embed(self, request: web.Request) -> web.Response:
-        body = json.loads(await request.read())
-        count = len(body["input"]) if isinstance(body["input"], list) else 1
-        return web.json_response({"model": body["model"], "embeddings": [[0.25, -0.5, 1.0]] * count})
-
-    async def _tags(self, request: web.Request) -> web.Response:
-        self.probed.append(request.path)
-        details = {"format": "gguf", "family": "qwen3", "parameter_size": "4B", "quantization_level": "Q4_K_M"}
-        known = {"modified_at": "2027-01-15T08:00:00Z", "size": 2_500_000_000, "digest": "0" * 64, "details": details}
-        models = [{"name": name, "model": name, **known} for name in self.models]
-        return web.json_response({"models": models})
-
-    async def _show(self, request: web.Request) -> web.Response:
-        self.probed.append(request.path)
-        body = json.loads(await request.read())
-        if body.get("model") not in self.models:
-            return web.json_response({"error": f"model '{body.get('model')}' not found"}, status=404)
-        details = {"format": "gguf", "family": "qwen3", "parameter_size": "4B", "quantization_level": "Q4_K_M"}
-        info = {
-            "general.architecture": "qwen3",
-            "general.parameter_count": 4_000_000_000,
-            "qwen3.context_length": WINDOW,
-        }
-        answer = {"details": details, "model_info": info, "capabilities": ["completion", "tools", "thinking"]}
-        return web.json_response({**answer, "parameters": f"num_ctx {WINDOW}", "template": "", "modelfile": ""})
 
     async def _unknown(self, request: web.Request) -> web.Response:
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from tests.clients.agents import AIDER_REPLIES
 from tests.clients.client import Client
 from tests.clients.engine.script import Script
-from tests.clients.scripted_engine import ScriptedEngine
+from tests.clients.scripted_engine import MODEL, SMALL, ScriptedEngine
 from tests.real.gateway_process import backend, serving
 
 __all__ = ["SETUPS", "Reached", "reach"]
@@ -53,9 +53,11 @@ def flavour(setup: str, client: Client) -> str:
 
 
 @asynccontextmanager
-async def reach(setup: str, flavour: str, folder: Path, *, thinks: bool = True) -> AsyncIterator[Reached]:
+async def reach(
+    setup: str, flavour: str, folder: Path, *, models: tuple[str, ...] = (MODEL, SMALL)
+) -> AsyncIterator[Reached]:
     """An engine of that flavour, behind a gateway of its own process or not; `folder` takes its files."""
-    async with ScriptedEngine(flavour, Script(AIDER_REPLIES, thinks)) as engine:
+    async with ScriptedEngine(flavour, Script(AIDER_REPLIES), models) as engine:
         if setup == "direct":
             yield Reached(setup, engine.url, engine)
             return

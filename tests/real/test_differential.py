@@ -1,6 +1,6 @@
 """Whatever valid chat request comes: through kvgate a llama.cpp answers as it answers directly.
 
-`KVGATE_DIFFERENTIAL` is how many requests are generated, 60 without it. They are the same in every run.
+`KVGATE_DIFFERENTIAL` is how many requests are generated, 100 without it. They are the same in every run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.real.chat_requests import chat_bodies
 from tests.real.conftest import TOOLS_TEMPLATE
 from tests.real.gateway_process import backend, serving
 
-EXAMPLES = int(os.environ.get("KVGATE_DIFFERENTIAL", "60"))
+EXAMPLES = int(os.environ.get("KVGATE_DIFFERENTIAL", "100"))
 CHANGING = {"id", "created", "timings"}
 """Members whose values differ from answer to answer; that they are there must agree."""
 

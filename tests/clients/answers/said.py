@@ -1,0 +1,65 @@
+"""What an answer says, and the types of the official SDKs that it must have."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import anthropic.types
+import ollama
+import openai.types.chat
+import openai.types.responses
+from pydantic import TypeAdapter
+
+__all__ = ["EVENTS", "WHOLE", "Ill", "Said", "arguments_of", "need"]
+
+WHOLE: dict[str, TypeAdapter[Any]] = {
+    "chat": TypeAdapter(openai.types.chat.ChatCompletion),
+    "completions": TypeAdapter(openai.types.Completion),
+    "responses": TypeAdapter(openai.types.responses.Response),
+    "messages": TypeAdapter(anthropic.types.Message),
+    "ollama_chat": TypeAdapter(ollama.ChatResponse),
+    "ollama_generate": TypeAdapter(ollama.GenerateResponse),
+    "count_tokens": TypeAdapter(anthropic.types.MessageTokensCount),
+    "embeddings": TypeAdapter(openai.types.CreateEmbeddingResponse),
+    "ollama_embed": TypeAdapter(ollama.EmbedResponse),
+}
+"""A whole answer, by surface."""
+
+EVENTS: dict[str, TypeAdapter[Any]] = {
+    **WHOLE,
+    "chat": TypeAdapter(openai.types.chat.ChatCompletionChunk),
+    "responses": TypeAdapter(openai.types.responses.ResponseStreamEvent),
+    "messages": TypeAdapter(anthropic.types.RawMessageStreamEvent),
+}
+"""One event of a stream, by surface."""
+
+
+class Ill(Exception):
+    """An answer that no client should be sent."""
+
+
+@dataclass(slots=True)
+class Said:
+    """The content of an answer. `calls` are names and arguments, decoded."""
+
+    text: str = ""
+    thought: str = ""
+    calls: list[tuple[str, Any]] = field(default_factory=list)
+    usage: tuple[int, int] | None = None
+    """Prompt tokens with the cached ones, output tokens."""
+
+
+def need(right: object, message: str) -> None:
+    """Raise Ill with that message unless it is right."""
+    if not right:
+        raise Ill(message)
+
+
+def arguments_of(text: str) -> Any:
+    """A tool call's arguments. Raises Ill when they are not JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Ill(f"tool arguments are not JSON: {text[:100]!r}") from error
