@@ -1,4 +1,4 @@
-"""llama.cpp's server (llama-server, and whatever embeds it). Facts were checked on build b11549."""
+"""llama.cpp's server (llama-server, and whatever embeds it). Facts and routes were checked on build b11549, running."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gateway.engines.adapter import Answer, Facts, Failure, FailureKind, FoundModel, Load, Probe, Traits
+from gateway.engines.adapter import Answer, Facts, Failure, FailureKind, Load, Probe, Traits
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
 from gateway.engines.failures import classify
+from gateway.engines.llama_cpp_facts import AUTO_SLOTS, abilities_of, found_model, pool_of
 from gateway.engines.metrics_text import samples
 from gateway.engines.rewrites import shared_edits, with_usage
 from gateway.engines.routes import probed, probes_of
@@ -18,8 +19,6 @@ from gateway.wire.chat_request import ChatRequest
 
 __all__ = ["LlamaCpp"]
 
-_AUTO_SLOTS = 4
-"""Slots without `-np`; only then is the KV cache unified without being asked for."""
 _ASKED_FOR = (
     "responses",
     "messages",
@@ -56,8 +55,9 @@ class LlamaCpp(Asked):
         abort_settle_s=2.0,
         poll_floor_s=2.0,
         reports_cached=True,
-        default_slots=_AUTO_SLOTS,
+        default_slots=AUTO_SLOTS,
         surfaces=frozenset(("chat", "completions", "responses", "messages", "count_tokens", "tokenize", "detokenize")),
+        also=frozenset(("embeddings", "rerank", "transcriptions")),
         drops=("id_slot",),
     )
     discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/props"), Probe("GET", "/v1/models"))
@@ -76,11 +76,11 @@ class LlamaCpp(Asked):
         window = count(settings.get("n_ctx")) if isinstance(settings, dict) else None
         slots = count(props.get("total_slots"))
         listed = json_list(answers, "/v1/models", "data")
-        models = tuple(_model(item, window) for item in listed if isinstance(item.get("id"), str))
+        models = tuple(found_model(item, window) for item in listed if isinstance(item.get("id"), str))
         if window is None and models:
             window = models[0].window
         trained = models[0].trained_window if models else None
-        unified, pool, notes = _pool(window, trained, slots)
+        unified, pool, notes = pool_of(window, trained, slots)
         version = props.get("build_info")
         return Facts(
             models=models,
@@ -89,7 +89,7 @@ class LlamaCpp(Asked):
             block=self.traits.block,
             unified=unified,
             version=version if isinstance(version, str) else None,
-            abilities=_abilities(props),
+            abilities=abilities_of(props),
             surfaces=_surfaces(answers, self.traits.surfaces),
             notes=notes,
         )
@@ -146,48 +146,6 @@ class LlamaCpp(Asked):
 
 def _is_loading(answers: Mapping[str, Answer]) -> bool:
     return any(answer.status == 503 and b"Loading model" in answer.body for answer in answers.values())
-
-
-def _model(item: Mapping[str, Any], window: int | None) -> FoundModel:
-    meta = item.get("meta")
-    meta = meta if isinstance(meta, dict) else {}
-    aliases = item.get("aliases")
-    names = [name for name in aliases if isinstance(name, str)] if isinstance(aliases, list) else []
-    return FoundModel(
-        id=item["id"],
-        aliases=tuple(name for name in names if name != item["id"]),
-        window=count(meta.get("n_ctx")) or window,
-        trained_window=count(meta.get("n_ctx_train")),
-        params=count(meta.get("n_params")),
-        size_bytes=count(meta.get("size")),
-    )
-
-
-def _pool(
-    window: int | None, trained: int | None, slots: int | None
-) -> tuple[bool | None, int | None, tuple[str, ...]]:
-    # `n_ctx` is what one slot may use. Split, the pool is that times the slots; unified, it is that alone. The server
-    # does not tell which.
-    if window is None or slots is None:
-        return None, None, ("llama.cpp did not tell its slots and context: is /props reachable?",)
-    if slots == 1:
-        return False, window, ()
-    if slots == _AUTO_SLOTS and window == trained:
-        note = f"assumed one KV cache of {window} tokens shared by {slots} slots (no -np); set kv_pool if it is split"
-        return True, window, (note,)
-    when = "without -np or with --kv-unified" if slots == _AUTO_SLOTS else "with --kv-unified"
-    note = f"assumed {slots} slots of {window} tokens each; if it runs {when}, set kv_pool to {window} tokens"
-    return False, window * slots, (note,)
-
-
-def _abilities(props: Mapping[str, Any]) -> frozenset[str]:
-    found = {"json_schema", "logprobs"}
-    caps, modalities = props.get("chat_template_caps"), props.get("modalities")
-    if isinstance(caps, dict) and (caps.get("supports_tools") or caps.get("supports_tool_calls")):
-        found.add("tools")
-    if isinstance(modalities, dict):
-        found |= {kind for kind in ("vision", "audio") if modalities.get(kind) is True}
-    return frozenset(found)
 
 
 def _surfaces(answers: Mapping[str, Answer], usual: frozenset[str]) -> frozenset[str] | None:

@@ -43,6 +43,7 @@ class Ollama(Asked):
         reports_cached=False,
         default_slots=1,
         surfaces=GENERATES | {"embeddings", "ollama_embed"},
+        also=frozenset(("images", "image_edits", "transcriptions")),
         # It says how long weights stay in memory, 0 throws them out under everybody else.
         drops=("keep_alive",),
     )

@@ -62,6 +62,7 @@ class OpenAiCompatible(Asked):
         reports_cached=False,
         default_slots=8,
         surfaces=frozenset(("chat", "completions")),
+        also=frozenset(_ASKED_FOR) - {"completions"},
     )
     discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/v1/models"), OPENAPI)
     loading: ClassVar[tuple[Probe, ...]] = ()

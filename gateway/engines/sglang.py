@@ -57,6 +57,7 @@ class SgLang(Asked):
         reports_cached=False,
         default_slots=256,
         surfaces=_GENERATES,
+        also=_EMBEDS - _GENERATES,
         # A request id in use is a key of the engine's own; a priority jumps its queue; salts undo prefix sharing; the
         # rest names ranks and peers of its own.
         drops=(

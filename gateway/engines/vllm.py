@@ -1,4 +1,4 @@
-"""vLLM's OpenAI server. Facts were checked on 0.32; older metric names are read too."""
+"""vLLM's OpenAI server. Facts were checked on 0.32, running, its routes in its wheel; older metric names are read too."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class Vllm(Asked):
         reports_cached=False,
         default_slots=256,
         surfaces=frozenset(("chat", "completions", "responses", "messages", "count_tokens", "tokenize", "detokenize")),
+        also=frozenset(("embeddings", "rerank", "score", "transcriptions", "translations")),
         # A reused request id kills the engine, a priority jumps its queue, a salt undoes prefix sharing.
         drops=("request_id", "priority", "cache_salt", "kv_transfer_params"),
     )

@@ -87,12 +87,14 @@ def test_probes_start_nothing(case: Case) -> None:
 def test_surfaces(case: Case) -> None:
     adapter = ENGINES[case.name]
     assert adapter.traits.surfaces
-    assert adapter.traits.surfaces <= set(SURFACES)
+    assert adapter.traits.surfaces | adapter.traits.also <= set(SURFACES)
     assert {"chat", "messages"} & adapter.traits.surfaces  # all that clients ask for can be translated to one of them
     facts = adapter.facts(case.discovery | case.follow_up)
-    assert (facts.surfaces or frozenset()) <= set(SURFACES)
+    ever = adapter.traits.surfaces | adapter.traits.also
+    assert not adapter.traits.surfaces & adapter.traits.also
+    assert (facts.surfaces or frozenset()) <= ever
     for model in facts.models:
-        assert model.surfaces is None or model.surfaces <= set(SURFACES)
+        assert model.surfaces is None or model.surfaces <= ever
     for name in facts.surfaces or adapter.traits.surfaces:
         assert adapter.path(name).startswith("/")
         assert tuple(adapter.surface_headers(name)) == case.surface_headers
