@@ -1,4 +1,4 @@
-"""vLLM's OpenAI server. Facts were checked on 0.32, running, its routes in its wheel; older metric names are read too."""
+"""vLLM's OpenAI server. Facts were checked on 0.32, routes in its wheel; older metric names are read too."""
 
 from __future__ import annotations
 
