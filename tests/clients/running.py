@@ -8,8 +8,9 @@ import json
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +148,22 @@ def _requests(client: Client, asked: list[Asked], spoken: frozenset[str]) -> lis
         for each in task:
             if each.turn.rounds == ROUNDS - 1 and not any(CONTENT in result for result in each.turn.results):
                 faults.append(f"{each.surface}: what was read did not reach the engine: {each.turn.results}")
+    faults += [f"round {after.turn.rounds} does not begin as the one before did" for before, after in _grown(task)]
     found = Counter(each.turn.rounds for each in task)
     if found != wanted:
         faults.append(f"requests by round: {dict(sorted(found.items()))} instead of {dict(wanted)}")
     if not 0 <= side <= client.side:
         faults.append(f"{side} requests beside the task, {client.side} at most were expected")
     return faults
+
+
+def _grown(task: list[Asked]) -> Iterator[tuple[Asked, Asked]]:
+    """Turns on chat whose prompt is not the one before and more: the engine could not reuse its cache for them."""
+    for before, after in pairwise(task):
+        if after.surface == "chat" and after.turn.rounds == before.turn.rounds + 1:
+            old, new = before.body["messages"], after.body["messages"]
+            if new[: len(old)] != old or before.body["tools"] != after.body["tools"]:
+                yield before, after
 
 
 def _reports(client: Client, output: str) -> list[str]:
