@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from gateway.wire.chat_body import NOTHING
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.conversation import Conversation, conversation_request
-from gateway.wire.inputs import Given, inputs
+from gateway.wire.inputs import inputs, is_unsaid
 from gateway.wire.malformed import decoded
 from gateway.wire.members import distinct_members
 from gateway.wire.plain_request import inputs_request
@@ -18,7 +19,7 @@ MAX_INPUTS = 2048
 
 
 class _Embeddings(Conversation):
-    input: Given = None
+    input: msgspec.Raw = NOTHING
 
 
 _EMBEDDINGS = msgspec.json.Decoder(_Embeddings)
@@ -31,6 +32,6 @@ def parse_embeddings(body: bytes) -> ChatRequest:
     """
     parsed = decoded(_EMBEDDINGS, body)
     found = distinct_members(body)
-    if parsed.input is None and parsed.messages is not None:
+    if is_unsaid(parsed.input) and parsed.messages is not None:
         return conversation_request("embeddings", parsed, found)
     return inputs_request("embeddings", parsed.model, inputs("input", parsed.input, MAX_INPUTS), found)

@@ -1,11 +1,11 @@
 """The texts of a request that decodes nothing: embeddings, reranking, tokenization.
 
-Engines take a text, token ids, an object with a text or a picture in it, or a list of any of these.
+Engines take a text, token ids, an object with a text or a picture in it, or a list of any of these. Token ids are
+counted without making a number of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,17 +13,17 @@ import msgspec
 import xxhash
 
 from gateway.errors import MalformedRequest
-from gateway.wire.chat_body import Part
+from gateway.wire.chat_body import NOTHING, Part
+from gateway.wire.malformed import decoded
 from gateway.wire.media import media
 from gateway.wire.rendered import render_part
 
-__all__ = ["Given", "Inputs", "inputs"]
+__all__ = ["Inputs", "inputs", "is_unsaid"]
 
 Thing: TypeAlias = dict[str, msgspec.Raw]
 Item: TypeAlias = str | int | list[int | str | Thing] | Thing
-Given: TypeAlias = str | list[Item] | Thing | None
-"""What a member of texts may be; None is unsaid."""
 
+_GIVEN = msgspec.json.Decoder(str | list[Item] | Thing)
 _STRING = msgspec.json.Decoder(str)
 _PARTS = msgspec.json.Decoder(list[Part | str])
 _TEXTS = ("text", "prompt_string", "content")
@@ -43,31 +43,51 @@ class Inputs:
         return Inputs([b"\n".join(self.texts)], None if self.tokens is None else [sum(self.tokens)], self.images)
 
 
-def inputs(name: str, given: Given, most: int) -> Inputs:
+def is_unsaid(raw: msgspec.Raw) -> bool:
+    """Whether a member is absent or null."""
+    return raw is NOTHING or bytes(raw) == b"null"
+
+
+def inputs(name: str, raw: msgspec.Raw, most: int) -> Inputs:
     """Read the member `name`. A list of token ids is one input, and so is one of ids and texts mixed (llama.cpp).
 
-    Raises MalformedRequest when nothing is given, or more than `most` inputs.
+    Raises MalformedRequest when nothing is given, what is no input, or more than `most` of them.
     """
-    if given is None:
+    if is_unsaid(raw):
         raise MalformedRequest(f"{name} is required", param=name, code="missing_required_parameter")
-    items = given if isinstance(given, list) else [given]
-    if not items:
-        raise MalformedRequest(f"{name} must not be empty", param=name)
-    if any(isinstance(item, int) for item in items):
-        return Inputs([msgspec.json.encode(items)], [len(items)] if _is_ids(items) else None, 0)
-    if len(items) > most:
-        raise MalformedRequest(f"{name} must not hold more than {most} inputs", param=name)
-    tokens = [len(item) for item in items if isinstance(item, list) and _is_ids(item)]
-    read = [_item(item) for item in items]
-    return Inputs(
-        [text for text, _ in read],
-        tokens if len(tokens) == len(items) else None,
-        sum(images for _, images in read),
-    )
+    data = bytes(raw)
+    found = _ids(data)
+    if found is None:
+        given = decoded(_GIVEN, data, name)
+        items = given if isinstance(given, list) else [given]
+        if not items:
+            raise MalformedRequest(f"{name} must not be empty", param=name)
+        if any(isinstance(item, int) for item in items):
+            return Inputs([data], None, 0)
+        if len(items) <= most:
+            read = [_item(item) for item in items]
+            return Inputs([text for text, _ in read], None, sum(images for _, images in read))
+    elif len(found.texts) <= most:
+        return found
+    raise MalformedRequest(f"{name} must not hold more than {most} inputs", param=name)
 
 
-def _is_ids(items: Sequence[object]) -> bool:
-    return all(isinstance(item, int) for item in items)
+def _ids(data: bytes) -> Inputs | None:
+    # One list of token ids or several, of which nothing but brackets, commas and digits is left; else None.
+    if not data.startswith(b"[") or b'"' in data:
+        return None
+    data = data.translate(None, b" \t\r\n")
+    if data == b"[]" or data.translate(None, b"0123456789-,[]"):
+        return None
+    lists = data.count(b"[") - 1
+    if not lists:
+        return Inputs([data], [data.count(b",") + 1], 0)
+    if not (data.startswith(b"[[") and data.endswith(b"]]") and data.count(b"],[") == lists - 1):
+        return None  # numbers among the lists, or lists in them
+    texts = data[2:-2].split(b"],[")
+    if any(b"[" in text for text in texts):
+        return None
+    return Inputs([b"[" + text + b"]" for text in texts], [text.count(b",") + bool(text) for text in texts], 0)
 
 
 def _item(item: Item) -> tuple[bytes, int]:
@@ -76,7 +96,7 @@ def _item(item: Item) -> tuple[bytes, int]:
         return item.encode(), 0
     if isinstance(item, dict):
         return _thing(item)
-    if not isinstance(item, list) or _is_ids(item):
+    if not isinstance(item, list) or all(isinstance(part, int) for part in item):
         return msgspec.json.encode(item), 0
     read = [_item(part) for part in item]
     return b"\n".join(text for text, _ in read), sum(images for _, images in read)

@@ -25,14 +25,17 @@ _HALF = re.compile(
 )
 
 
-def decoded(decoder: msgspec.json.Decoder[_Read], body: bytes) -> _Read:
-    """What `decoder` reads in `body`. Raises MalformedRequest with `param` naming the member at fault."""
+def decoded(decoder: msgspec.json.Decoder[_Read], body: bytes, inside: str = "") -> _Read:
+    """What `decoder` reads in `body`. Raises MalformedRequest with `param` naming the member at fault.
+
+    inside: the member of which `body` is the value, if it is not the whole.
+    """
     try:
         if not body.isascii():
             body.decode()  # members that are skipped are not checked otherwise
         return decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise malformed(body, error) from None
+        raise malformed(body, error, inside) from None
 
 
 def integer(field: str, value: float | None, lowest: int, highest: int) -> int | None:
@@ -44,16 +47,18 @@ def integer(field: str, value: float | None, lowest: int, highest: int) -> int |
     return int(value)
 
 
-def malformed(body: bytes, error: Exception) -> MalformedRequest:
-    """The error to raise for `error`, which a decoder raised for `body`."""
+def malformed(body: bytes, error: Exception, inside: str = "") -> MalformedRequest:
+    """The error to raise for `error`, which a decoder raised for `body`; `inside` as for `decoded`."""
     if isinstance(error, RecursionError):
-        return MalformedRequest("the body is nested too deeply")
+        return MalformedRequest("the body is nested too deeply", param=inside or None)
     if isinstance(error, UnicodeDecodeError):
-        return MalformedRequest("the body is not valid UTF-8", param=_member_at(body, error.start))
+        return MalformedRequest("the body is not valid UTF-8", param=inside or _member_at(body, error.start))
     text = str(error)
     if isinstance(error, msgspec.ValidationError):
         at = _PATH.search(text)
         path = at[1] if at else ""
+        if inside:
+            path = inside + (path if path.startswith("[") or not path else f".{path}")
         missing = _MISSING.search(text)
         if missing:
             path = f"{path}.{missing[1]}" if path else missing[1]
@@ -62,16 +67,16 @@ def malformed(body: bytes, error: Exception) -> MalformedRequest:
         return MalformedRequest(f"{path or 'the body'}: {what[:1].lower()}{what[1:]}", param=path or None)
     half = _HALF.search(body)
     if half is not None and ("surrogate" in text or "truncated" in text or "hex escape" in text):
-        param = _member_at(body, half.start())
+        param = inside or _member_at(body, half.start())
         return MalformedRequest(f"{param or 'the body'}: half of a surrogate pair is no character", param=param)
     at = _BYTE.search(text)
     if at is None:
         return MalformedRequest("the body is not valid JSON: it ends too early", code="invalid_json")
     offset = int(at[1])
     what = _BYTE.sub("", text).removeprefix("JSON is malformed: ")
-    return MalformedRequest(
-        f"the body is not valid JSON: {what} at byte {offset}", param=_member_at(body, offset), code="invalid_json"
-    )
+    param = inside or _member_at(body, offset)
+    where = f"in {inside}" if inside else f"at byte {offset}"
+    return MalformedRequest(f"the body is not valid JSON: {what} {where}", param=param, code="invalid_json")
 
 
 def _member_at(body: bytes, offset: int) -> str | None:

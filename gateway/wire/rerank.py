@@ -6,8 +6,9 @@ from itertools import accumulate, zip_longest
 
 import msgspec
 
+from gateway.wire.chat_body import NOTHING
 from gateway.wire.chat_request import ChatRequest
-from gateway.wire.inputs import Given, Inputs, inputs
+from gateway.wire.inputs import Inputs, inputs, is_unsaid
 from gateway.wire.malformed import decoded
 from gateway.wire.members import Member, distinct_members
 from gateway.wire.plain_request import Named, plain_request
@@ -23,20 +24,20 @@ of 100 KB over 10,000 documents would be a gigabyte of text."""
 
 
 class _Rerank(Named):
-    query: Given = None
-    documents: Given = None
-    texts: Given = None
+    query: msgspec.Raw = NOTHING
+    documents: msgspec.Raw = NOTHING
+    texts: msgspec.Raw = NOTHING
 
 
 class _Score(Named):
-    text_1: Given = None
-    data_1: Given = None
-    queries: Given = None
-    query: Given = None
-    text_2: Given = None
-    data_2: Given = None
-    documents: Given = None
-    items: Given = None
+    text_1: msgspec.Raw = NOTHING
+    data_1: msgspec.Raw = NOTHING
+    queries: msgspec.Raw = NOTHING
+    query: msgspec.Raw = NOTHING
+    text_2: msgspec.Raw = NOTHING
+    data_2: msgspec.Raw = NOTHING
+    documents: msgspec.Raw = NOTHING
+    items: msgspec.Raw = NOTHING
 
 
 _RERANK = msgspec.json.Decoder(_Rerank)
@@ -53,7 +54,7 @@ def parse_rerank(body: bytes) -> ChatRequest:
     """
     parsed = decoded(_RERANK, body)
     query = inputs("query", parsed.query, MAX_DOCUMENTS).joined()  # a list: the parts of one query (SGLang)
-    name = "texts" if parsed.documents is None and parsed.texts is not None else "documents"
+    name = "texts" if is_unsaid(parsed.documents) and not is_unsaid(parsed.texts) else "documents"
     documents = inputs(name, getattr(parsed, name), MAX_DOCUMENTS)
     return _pairs("rerank", parsed.model, query, documents, distinct_members(body))
 
@@ -70,7 +71,7 @@ def parse_score(body: bytes) -> ChatRequest:
 
 
 def _given(parsed: _Score, names: tuple[str, ...]) -> Inputs:
-    name = next((name for name in names if getattr(parsed, name) is not None), names[0])
+    name = next((name for name in names if not is_unsaid(getattr(parsed, name))), names[0])
     return inputs(name, getattr(parsed, name), MAX_DOCUMENTS)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.chat_body import NOTHING
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.conversation import Conversation, conversation_request
-from gateway.wire.inputs import Given, inputs
+from gateway.wire.inputs import inputs, is_unsaid
 from gateway.wire.malformed import decoded
 from gateway.wire.members import distinct_members
 from gateway.wire.plain_request import Named, inputs_request, plain_request
@@ -20,12 +21,12 @@ MAX_TEXTS = 2048
 
 
 class _Tokenize(Conversation):
-    prompt: Given = None
-    content: Given = None
+    prompt: msgspec.Raw = NOTHING
+    content: msgspec.Raw = NOTHING
 
 
 class _Detokenize(Named):
-    tokens: list[int | list[int]] | None = None
+    tokens: msgspec.Raw = NOTHING
 
 
 _TOKENIZE = msgspec.json.Decoder(_Tokenize)
@@ -41,11 +42,9 @@ def parse_tokenize(body: bytes) -> ChatRequest:
     found = distinct_members(body)
     if parsed.messages is not None:
         return conversation_request("tokenize", parsed, found)
-    name = "content" if parsed.prompt is None and parsed.content is not None else "prompt"
-    given = parsed.content if name == "content" else parsed.prompt
-    if given == []:  # llama.cpp answers with no tokens
-        given = ""
-    return inputs_request("tokenize", parsed.model, inputs(name, given, MAX_TEXTS), found)
+    if is_unsaid(parsed.prompt) and not is_unsaid(parsed.content):
+        return inputs_request("tokenize", parsed.model, inputs("content", parsed.content, MAX_TEXTS), found)
+    return inputs_request("tokenize", parsed.model, inputs("prompt", parsed.prompt, MAX_TEXTS), found)
 
 
 def parse_detokenize(body: bytes) -> ChatRequest:
@@ -54,8 +53,8 @@ def parse_detokenize(body: bytes) -> ChatRequest:
     Raises MalformedRequest with `param` naming the member at fault.
     """
     parsed = decoded(_DETOKENIZE, body)
-    if parsed.tokens is None:
-        raise MalformedRequest("tokens is required", param="tokens", code="missing_required_parameter")
-    count = sum(1 if isinstance(token, int) else len(token) for token in parsed.tokens)
     found = distinct_members(body)
-    return plain_request("detokenize", parsed.model, Rendered([], []), found, prompt_tokens=count)
+    tokens = [0] if bytes(parsed.tokens) == b"[]" else inputs("tokens", parsed.tokens, MAX_TEXTS).tokens
+    if tokens is None:
+        raise MalformedRequest("tokens must be a list of token ids", param="tokens")
+    return plain_request("detokenize", parsed.model, Rendered([], []), found, prompt_tokens=sum(tokens))
