@@ -77,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = argparse.ArgumentParser(prog="python -m tests.clients", description=__doc__)
     flags.add_argument("name", nargs="*", help="part of a client's name")
     flags.add_argument("--install", nargs="?", const="", metavar="DIR", help="install what is missing, into DIR")
+    flags.add_argument("--only-install", action="store_true", help="run nothing")
     flags.add_argument("--setup", action="append", choices=SETUPS, help="only this one; may be repeated")
     flags.add_argument("--keep", metavar="DIR", help="leave what the clients wrote there")
     flags.add_argument("--json", action="store_true", help="the outcomes as JSON on standard output")
@@ -94,10 +95,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             except subprocess.CalledProcessError as error:
                 console.print(error.output, style="red", markup=False)
                 return 1
+        if given.only_install:
+            return 0
     missing = [client for client in clients if not client.there()]
     for client in missing:
         console.print(f"{client.name} is not installed: add --install", style="red")
-    setups = given.setup or ["passed through", "translated"]
+    setups = given.setup or [setup for setup in SETUPS if setup != "direct"]
     with tempfile.TemporaryDirectory(prefix="kvgate-clients-") as temporary:
         folder = Path(given.keep or temporary)
         outcomes = asyncio.run(run_all([client for client in clients if client.there()], setups, folder, console))

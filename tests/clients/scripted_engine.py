@@ -1,7 +1,7 @@
 """An HTTP server on loopback that serves the script on a chosen set of surfaces, and remembers what it was asked.
 
 With `flavour` it looks like an engine that kvgate has an adapter for: "openai" (a server that lists its models and
-speaks chat), "vllm" (responses and messages too) or "ollama".
+speaks chat), "vllm" (responses and messages too), "ollama", or "anthropic" (a hosted service that has only messages).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ MODEL, SMALL = "scripted", "scripted-small"
 FLAVOURS: dict[str, frozenset[str]] = {
     "openai": frozenset({"chat", "completions", "embeddings"}),
     "vllm": frozenset({"chat", "completions", "responses", "messages", "count_tokens", "embeddings"}),
+    "anthropic": frozenset({"messages", "count_tokens"}),
     "ollama": frozenset({"chat", "completions", "ollama_chat", "ollama_generate", "ollama_embed", "embeddings"}),
 }
 """The surfaces that each flavour has."""
@@ -137,7 +138,7 @@ class ScriptedEngine:
             self.refused.append(f"{surface}: model {turn.model}")
             return _error(404, f"The model `{turn.model}` does not exist.")
         step = self.script.step(turn)
-        complaints = tuple(chat.chat_complaints(body)) if surface == "chat" else ()
+        complaints = self._complaints(surface, request, body)
         self.asked.append(Asked(surface, dict(request.headers), body, turn, step, complaints))
         self._answers += 1
         key = f"{self._answers:016d}"
@@ -152,6 +153,13 @@ class ScriptedEngine:
         except ConnectionResetError:  # clients leave after the last event that they care for
             pass
         return reply
+
+    def _complaints(self, surface: str, request: web.Request, body: dict[str, Any]) -> tuple[str, ...]:
+        if surface == "chat":
+            return tuple(chat.chat_complaints(body))
+        if self.flavour == "anthropic":
+            return tuple(messages.messages_complaints(body, request.headers))
+        return ()
 
     async def _unknown(self, request: web.Request) -> web.Response:
         try:

@@ -22,6 +22,7 @@ SETUPS = {
     "direct": "no gateway, the engine speaks the client's surface",
     "passed through": "the gateway before an engine that speaks the client's surface",
     "translated": "the gateway before an engine that has only chat completions",
+    "from messages": "the gateway before a hosted service that has only Anthropic's messages",
 }
 """By name, with what it is."""
 
@@ -37,7 +38,8 @@ class Reached:
 
     def spoken(self, client: Client) -> frozenset[str]:
         """The surfaces on which the engine must have been asked."""
-        return frozenset({"chat", "completions"}) if self.setup == "translated" else client.surfaces
+        only = {"translated": frozenset({"chat", "completions"}), "from messages": frozenset({"messages"})}
+        return only.get(self.setup, client.surfaces)
 
     def access(self) -> list[dict[str, Any]]:
         """The lines of the gateway's access log so far."""
@@ -49,7 +51,7 @@ class Reached:
 
 def flavour(setup: str, client: Client) -> str:
     """Which engine a client meets in a set-up."""
-    return "openai" if setup == "translated" else client.flavour
+    return {"translated": "openai", "from messages": "anthropic"}.get(setup, client.flavour)
 
 
 @asynccontextmanager

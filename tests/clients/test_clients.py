@@ -16,7 +16,7 @@ import pytest_asyncio
 from tests.clients.__main__ import CLIENTS
 from tests.clients.client import Client
 from tests.clients.running import run
-from tests.clients.setups import Reached, flavour, reach
+from tests.clients.setups import SETUPS, Reached, flavour, reach
 
 Reach = Callable[[str, str], Awaitable[Reached]]
 
@@ -41,7 +41,8 @@ def _cases() -> list[pytest.param]:
     return [
         pytest.param(client, setup, id=f"{client.name} {setup}".replace(" ", "-"), marks=marks)
         for client, marks in marked
-        for setup in ("passed through", "translated")
+        for setup in SETUPS
+        if setup != "direct"
     ]
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.clients.engine.chat import text_of
 from tests.clients.engine.script import Offer, Step, Turn
 from tests.clients.engine.sending import Events, pieces, sse
 
-__all__ = ["messages_events", "messages_turn", "messages_whole"]
+__all__ = ["messages_complaints", "messages_events", "messages_turn", "messages_whole"]
+
+
+SIGNATURE = "c2lnbmVk"
+"""Of thinking; the service takes back only what it signed."""
 
 
 def messages_turn(body: Mapping[str, Any]) -> Turn:
@@ -42,6 +46,33 @@ def messages_turn(body: Mapping[str, Any]) -> Turn:
     )
 
 
+def messages_complaints(body: Mapping[str, Any], headers: Mapping[str, str]) -> Iterator[str]:
+    """What the hosted service would refuse in this request, by its public reference."""
+    if "anthropic-version" not in headers:
+        yield "no anthropic-version"
+    if not isinstance(body.get("max_tokens"), int):
+        yield "no max_tokens"
+    open_calls: set[str] = set()
+    for number, message in enumerate(body["messages"]):
+        if message["role"] not in ("user", "assistant"):
+            yield f"messages[{number}].role={message['role']}"
+        content = message["content"]
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        if not blocks:
+            yield f"messages[{number}] is empty"
+        answered = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
+        if answered != open_calls:
+            yield f"messages[{number}] answers {sorted(answered)}, and the calls before it are {sorted(open_calls)}"
+        open_calls = {block["id"] for block in blocks if block["type"] == "tool_use"}
+        for block in blocks:
+            if block["type"] == "text" and not block["text"].strip():
+                yield f"messages[{number}]: a text block without text"
+            if block["type"] == "thinking" and block.get("signature") != SIGNATURE:
+                yield f"messages[{number}]: thinking with the signature {block.get('signature')!r}"
+    if open_calls:
+        yield f"the calls {sorted(open_calls)} have no answer"
+
+
 def _usage(step: Step) -> dict[str, int]:
     return {
         "input_tokens": step.prompt_tokens - step.cached_tokens,
@@ -53,7 +84,7 @@ def _usage(step: Step) -> dict[str, int]:
 def _blocks(step: Step) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     if step.thought:
-        blocks.append({"type": "thinking", "thinking": step.thought, "signature": ""})
+        blocks.append({"type": "thinking", "thinking": step.thought, "signature": SIGNATURE})
     if step.text:
         blocks.append({"type": "text", "text": step.text})
     return blocks + [
@@ -92,9 +123,9 @@ def messages_events(turn: Turn, step: Step, key: str) -> Events:
             empty, text = {**block, "input": {}}, json.dumps(block["input"], ensure_ascii=False)
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ["", *pieces(text)]]
         elif kind == "thinking":
-            empty = {**block, "thinking": ""}
+            empty = {**block, "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
-            deltas.append({"type": "signature_delta", "signature": ""})
+            deltas.append({"type": "signature_delta", "signature": SIGNATURE})
         else:
             empty = {**block, "text": ""}
             deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]

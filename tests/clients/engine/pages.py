@@ -23,7 +23,7 @@ _DETAILS = {"format": "gguf", "family": "qwen3", "parameter_size": "4B", "quanti
 def pages(flavour: str, models: tuple[str, ...], probed: list[str]) -> dict[str, Page]:
     """The pages of that flavour by path; `probed` is told each path that is looked at."""
     told = {"object": "model", "created": 1_800_000_000, "owned_by": "scripted", "max_model_len": WINDOW}
-    found: dict[str, Page] = {"/v1/embeddings": _embeddings}
+    found: dict[str, Page] = {}
 
     def fixed(path: str, body: Any, kind: str = "application/json") -> None:
         async def answer(request: web.Request) -> web.Response:
@@ -32,7 +32,13 @@ def pages(flavour: str, models: tuple[str, ...], probed: list[str]) -> dict[str,
 
         found[path] = answer
 
+    if flavour == "anthropic":
+        told = {"type": "model", "created_at": "2027-01-15T08:00:00Z", "max_input_tokens": WINDOW}
+        listed = [{"id": name, "display_name": name, **told} for name in models]
+        fixed("/v1/models", {"data": listed, "has_more": False, "first_id": models[0], "last_id": models[-1]})
+        return found | {"/v1/messages/count_tokens": _count}
     fixed("/v1/models", {"object": "list", "data": [{"id": name, **told} for name in models]})
+    found["/v1/embeddings"] = _embeddings
     if flavour == "vllm":
         fixed("/version", recording("vllm", "get_version").body)
         fixed("/metrics", recording("vllm", "get_metrics").body, "text/plain")
