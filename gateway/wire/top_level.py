@@ -20,8 +20,7 @@ MOST_KEPT = 64 * 1024
 """Bytes of a captured value; a longer one is no `usage`."""
 _MOST_KEY = 512
 """Bytes of a key that is compared, escapes and all."""
-_FIRST_BLOCK = 256
-_BLOCK = 64 * 1024
+_FIRST_BLOCK, _BLOCK = 256, 64 * 1024
 """Bytes of an object or array that are looked at in one step; the block in which it ends is divided."""
 
 _SPACE = re.compile(rb"[ \t\n\r]*+")
@@ -57,8 +56,8 @@ class TopLevel:
 
     def feed(self, data: bytes) -> bytes:
         """What the client gets for this piece; the pieces' borders make no difference to the whole."""
-        self._sent, at, end = 0, 0, len(data)
-        while at < end:
+        self._sent = at = 0
+        while at < len(data):
             at = self._step(self, data, at)
         if not self._dropping:
             if not self._out and not self._sent:
