@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from _pytest.mark import ParameterSet
 
 from tests.clients.__main__ import CLIENTS
 from tests.clients.client import Client
@@ -36,7 +37,7 @@ async def reached(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rea
         yield start
 
 
-def _cases() -> list[pytest.param]:
+def _cases() -> list[ParameterSet]:
     marked = [(client, () if client.module else (pytest.mark.clients,)) for client in CLIENTS]
     return [
         pytest.param(client, setup, id=f"{client.name} {setup}".replace(" ", "-"), marks=marks)

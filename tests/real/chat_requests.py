@@ -49,7 +49,7 @@ TOOL = {
 
 @st.composite
 def _messages(draw: st.DrawFn) -> list[dict[str, Any]]:
-    messages = [{"role": "system", "content": draw(TEXT)}] if draw(st.booleans()) else []
+    messages: list[dict[str, Any]] = [{"role": "system", "content": draw(TEXT)}] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(0, 2))):
         messages.append({"role": "user", "content": draw(CONTENT)})
         messages.append({"role": "assistant", "content": draw(TEXT)})
@@ -75,7 +75,7 @@ _SAMPLING = st.fixed_dictionaries(
         "ignore_eos": st.booleans(),
     },
 )
-_SHAPE = st.one_of(
+_SHAPE: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.fixed_dictionaries({"logprobs": st.just(True)}, optional={"top_logprobs": st.integers(0, 5)}),
     st.fixed_dictionaries({"response_format": st.sampled_from(FORMATS)}),

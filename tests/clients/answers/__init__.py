@@ -38,7 +38,7 @@ def events_of(surface: str, body: bytes) -> Iterator[Any]:
         yield from map(json.loads, body.splitlines())
         return
     framer = Framer()
-    found = [data_of(event).strip() for event in framer.feed(body)]
+    found = [data.strip() for event in framer.feed(body) if (data := data_of(event)) is not None]
     need(framer.tail == b"", f"the body ends within an event: {framer.tail[:100]!r}")
     if surface in ("chat", "completions"):
         need(found and found.pop() == b"[DONE]", "the last event is not [DONE]")

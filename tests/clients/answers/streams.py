@@ -21,7 +21,8 @@ def _validated(surface: str, events: Iterable[Any]) -> list[Any]:
 
 
 def chat_chunks(events: list[Any]) -> Said:
-    found, reason, parts = Said(), None, {}
+    found, reason = Said(), None
+    parts: dict[int, tuple[str, str]] = {}
     for event in _validated("chat", events):
         if event.get("usage"):
             found.usage = (event["usage"]["prompt_tokens"], event["usage"]["completion_tokens"])
