@@ -30,9 +30,12 @@ from gateway.relay.engine_refusal import engine_refusal, most_telling
 from gateway.relay.errand import Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
+from gateway.relay.waiting import Waiting
+from gateway.relay.wheel import TimerWheel
 from gateway.tokens.describe import describe, route_of
 from gateway.tokens.measure import Measured, Measurer
 from gateway.wire.answer_headers import answer_headers
+from gateway.wire.anthropic.models import count_body
 from gateway.wire.inbound import AccessNote, Inbound
 
 __all__ = ["Chronicle", "Pipeline"]
@@ -61,13 +64,22 @@ class Pipeline:
     """Serves generation requests. `upstreams`, by backend name, is replaced whole at a reload."""
 
     def __init__(
-        self, *, measurer: Measurer, dispatcher: Dispatcher, upstreams: Mapping[str, Upstream], chronicle: Chronicle
+        self,
+        *,
+        measurer: Measurer,
+        dispatcher: Dispatcher,
+        upstreams: Mapping[str, Upstream],
+        chronicle: Chronicle,
+        wheel: TimerWheel,
+        keepalive_s: float = 15.0,
     ) -> None:
         self.upstreams = upstreams
         self._measurer = measurer
         self._dispatcher = dispatcher
         self._chronicle = chronicle
         self._suspects = Suspects()
+        self._wheel = wheel
+        self._keepalive_s = keepalive_s
 
     async def serve(self, inbound: Inbound, down: Downstream) -> None:
         """Answer one request through `down`.
@@ -75,13 +87,16 @@ class Pipeline:
         Raises GatewayError while nothing was sent, StreamBroken after, ClientClosed when nobody reads any more.
         """
         try:
-            measured = await self._measurer.measure(inbound.surface, inbound.body)
+            measured = await self._measurer.measure(inbound.surface, inbound.body, inbound.content_type)
             request = self._describe(inbound, measured)
             self._let_pass(measured)
         except GatewayError as error:
             self._chronicle.not_considered(error)
             raise
-        await self._until_answered(request, measured, inbound, down)
+        if inbound.surface == "count_tokens":
+            _tell_count(request, down)
+        else:
+            await self._until_answered(request, measured, inbound, down)
 
     def _let_pass(self, measured: Measured) -> None:
         """Raise Unavailable for a prompt that just broke two engines."""
@@ -101,7 +116,7 @@ class Pipeline:
         while following is not None:
             request = following
             try:
-                lease = await self._dispatcher.submit(request, measured.chain)
+                lease = await self._leased(request, measured, down)
             except asyncio.CancelledError:
                 self._chronicle.left_queue(request, inbound.note)
                 raise
@@ -117,6 +132,14 @@ class Pipeline:
         if failure is not None:
             error = engine_refusal(*failure, again=self._dispatcher.leases.try_again_in(lease))
             raise self._told(request, error, inbound, tried=True) from failure[1]
+
+    async def _leased(self, request: Request, measured: Measured, down: Downstream) -> Lease:
+        """A lease; the client of a stream is kept from giving up while there is none."""
+        if not request.stream:
+            return await self._dispatcher.submit(request, measured.chain)
+        quiet, keepalive = 2 * self._keepalive_s, self._keepalive_s
+        with Waiting(down, self._wheel, quiet_s=quiet, keepalive_s=keepalive):
+            return await self._dispatcher.submit(request, measured.chain)
 
     def _told(self, request: Request, error: GatewayError, inbound: Inbound, *, tried: bool) -> GatewayError:
         error.decision_id = request.id
@@ -149,7 +172,8 @@ class Pipeline:
         failure: Failure | None = None
         rest: float | None = None
         try:
-            out = await prepare(upstream, errand_of(lease, measured.chat, inbound.body))
+            offer, now = self._dispatcher.leases.offer(lease), int(clock.wall())
+            out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now))
             outcome = await attempt(upstream, out, down, meter, self._hooks(lease, meter, down, out.dropped))
         except UpstreamError as error:
             failure, rest = failure_of(upstream, error), error.retry_after
@@ -158,7 +182,7 @@ class Pipeline:
             return failure, error
         finally:
             # Nothing is awaited here, so no cancellation can come between the attempt and its settlement.
-            ended = ended_of(meter, outcome, failure, rest, shown=down.started, text_only=not measured.chat.images)
+            ended = ended_of(meter, outcome, failure, rest, shown=down.shown, text_only=not measured.chat.images)
             if failure is not None and failure.kind is FailureKind.BROKEN:
                 self._suspects.broke(measured.chain.whole, lease.backend, clock.monotonic())
             self._dispatcher.leases.settle(
@@ -181,3 +205,12 @@ class Pipeline:
 
         down.extra = fields()
         return Hooks(first_token=first_token, progress=progress)
+
+
+def _tell_count(request: Request, down: Downstream) -> None:
+    """The number that the request would be admitted with; a header says whether it was counted or estimated."""
+    estimate = max(request.estimates.values(), key=lambda each: each.prompt)
+    how = "exact" if estimate.tier == "C" else "estimated"
+    body = count_body(estimate.prompt)
+    down.start(200, [("content-type", "application/json"), ("x-kvgate-count", how)], len(body))
+    down.end(body)

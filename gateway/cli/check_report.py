@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gateway.config.capacity import Capacity, capacity, sequences_that_fit
 from gateway.config.compile import compile_policy
 from gateway.config.endpoint import Endpoint, endpoint
-from gateway.config.offers import Serving, serving
+from gateway.config.offers import Detected, Serving, serving
 from gateway.config.policy import Policy
 from gateway.core.backend import Backend
 from gateway.core.boundary import Label, within
@@ -91,7 +91,7 @@ def _own_route(model: str, label: Label) -> Route:
 
 def _backend(backend: Backend, address: Endpoint, said: Facts | str | None) -> BackendReport:
     facts = said if isinstance(said, Facts) else Facts()
-    served = serving(backend, address, facts.models, facts.abilities)
+    served = serving(backend, address, facts.models, Detected(facts.abilities, facts.surfaces))
     held = capacity(backend, address, served, slots=facts.slots, pool_tokens=facts.pool_tokens, block=facts.block)
     asked = said if isinstance(said, str) else None if said is None else "is loading its model" if facts.loading else ""
     by_tokens = address.kv_pool.tokens is not None or dict(held.sources)["pool"] == "engine"

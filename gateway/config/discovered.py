@@ -37,6 +37,21 @@ class Discovered(Protocol):
         ...
 
     @property
+    def surfaces(self) -> frozenset[str] | None:
+        """What it may be asked in, where that differs from the engine's others."""
+        ...
+
+    @property
+    def abilities(self) -> frozenset[str] | None:
+        """What it can do, where that differs from the engine's others."""
+        ...
+
+    @property
+    def default_window(self) -> int | None:
+        """Tokens that the engine gives it when nothing says otherwise."""
+        ...
+
+    @property
     def kv_bytes_per_token(self) -> float | None:
         """KV cache of one token."""
         ...

@@ -17,7 +17,7 @@ from gateway.core.kv.dtype import KvDtype
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.shape import KvShape
 
-__all__ = ["ASSUMED_KV", "ASSUMED_WINDOW", "Serving", "merge_offers", "serving"]
+__all__ = ["ASSUMED_KV", "ASSUMED_WINDOW", "Detected", "Serving", "merge_offers", "serving"]
 
 ASSUMED_KV = KvShape(bytes_per_token=131_072.0)
 """A dense model of 8 billion parameters at 16 bit (Llama-3.1-8B): what is taken for a model that nobody knows."""
@@ -40,34 +40,50 @@ class Serving:
     kv_format: str
 
 
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """What an engine was found to be able to do, whatever the model. surfaces: what it may be asked in."""
+
+    abilities: frozenset[str] = frozenset()
+    surfaces: frozenset[str] | None = None
+
+
 def merge_offers(
-    backend: Backend, endpoint: Endpoint, found: Sequence[Discovered] = (), abilities: frozenset[str] = frozenset()
+    backend: Backend, endpoint: Endpoint, found: Sequence[Discovered] = (), detected: Detected = Detected()
 ) -> tuple[Offer, ...]:
-    """The offers of a backend. `found` is what its engine lists, `abilities` what was detected; empty: it wasn't asked.
+    """The offers of a backend. `found` is what its engine lists, `detected` what was found out; empty: it wasn't asked.
 
     Declared facts win, then the engine's, then the catalogue's; a model that nobody knows gets a stated assumption.
     When the engine lists models, a declared one that it doesn't list is not offered.
     """
-    return tuple(one.offer for one in serving(backend, endpoint, found, abilities))
+    return tuple(one.offer for one in serving(backend, endpoint, found, detected))
 
 
 def serving(
-    backend: Backend, endpoint: Endpoint, found: Sequence[Discovered] = (), abilities: frozenset[str] = frozenset()
+    backend: Backend, endpoint: Endpoint, found: Sequence[Discovered] = (), detected: Detected = Detected()
 ) -> tuple[Serving, ...]:
     """As merge_offers, with the sizes behind each offer."""
-    able = (abilities | {k for k, v in endpoint.abilities.items() if v}) - {
-        k for k, v in endpoint.abilities.items() if not v
-    }
     if not endpoint.declared:
-        return tuple(_serving(backend, None, one, able) for one in found)
+        return tuple(_serving(backend, None, one, _of(one, endpoint, detected)) for one in found)
     result = []
     for declared in endpoint.declared:
         match = _match(declared, found)
         if match is None and found and len(found) == len(endpoint.declared) == 1:
             match = found[0]  # one engine, one model: llama-server's own name for it is a file path
         if match is not None or not found:
-            result.append(_serving(backend, declared, match, able))
+            result.append(_serving(backend, declared, match, _of(match, endpoint, detected)))
     return tuple(result)
+
+
+def _of(found: Discovered | None, endpoint: Endpoint, detected: Detected) -> Detected:
+    """What one model of the engine can do: its own where that is told, and what the file says of it above all."""
+    own = None if found is None else found.abilities
+    surfaces = None if found is None else found.surfaces
+    said = endpoint.abilities
+    able = (detected.abilities if own is None else own) | {name for name, yes in said.items() if yes}
+    return Detected(
+        able - {name for name, yes in said.items() if not yes}, detected.surfaces if surfaces is None else surfaces
+    )
 
 
 def _match(declared: ModelSpec, found: Sequence[Discovered]) -> Discovered | None:
@@ -83,7 +99,7 @@ def _match(declared: ModelSpec, found: Sequence[Discovered]) -> Discovered | Non
     return None
 
 
-def _serving(backend: Backend, declared: ModelSpec | None, found: Discovered | None, able: frozenset[str]) -> Serving:
+def _serving(backend: Backend, declared: ModelSpec | None, found: Discovered | None, able: Detected) -> Serving:
     names = [n for n in (declared and declared.id, declared and declared.served_as, found and found.id) if n]
     names += found.aliases if found else ()
     shape = next((known for name in names if (known := catalog.known_model(name))), None)
@@ -102,7 +118,8 @@ def _serving(backend: Backend, declared: ModelSpec | None, found: Discovered | N
         kv=kv,
         speed=speed_prior(backend.device, model, weight_bytes=per_weight, kv_dtype=KvDtype.parse(kv_format), tp=tp),
         aliases=tuple(dict.fromkeys(name for name in names[1:] or names)),
-        abilities=able,
+        abilities=able.abilities,
+        surfaces=able.surfaces,
         sources=tuple(sources.items()),
     )
     size = found.size_bytes if found and found.size_bytes else int(model.params_total * per_weight)
@@ -176,6 +193,9 @@ def _window(spec: ModelSpec, found: Discovered | None, model: ModelShape, source
     if said:
         window, sources["window"] = min(said)
         return window
+    if found and found.default_window:
+        sources["window"] = "engine"
+        return found.default_window
     if model.max_context:
         sources["window"] = "catalogue"
         return min(model.max_context, CAUTIOUS_WINDOW)

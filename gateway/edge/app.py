@@ -90,10 +90,16 @@ class Application:
             interval=loaded.policy.health.probe,
         )
         self.wheel = TimerWheel()
-        self.switchboard = Switchboard(self.wheel)
+        keepalive = settings.server.keepalive
+        self.switchboard = Switchboard(self.wheel, keepalive)
         self.measurer = Measurer()
         self.pipeline = Pipeline(
-            measurer=self.measurer, dispatcher=self.dispatcher, upstreams=self.switchboard, chronicle=self.chronicle
+            measurer=self.measurer,
+            dispatcher=self.dispatcher,
+            upstreams=self.switchboard,
+            chronicle=self.chronicle,
+            wheel=self.wheel,
+            keepalive_s=keepalive,
         )
         self.leases.look_at, self.leases.sample_in = self.watch.look_now, self.watch.sample_in
         self.leases.drained = self._drained

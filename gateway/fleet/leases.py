@@ -187,6 +187,13 @@ class Leases:
         factors = self.experience.factors
         return self.roster.snapshot(now, lambda name: self.store.totals(name, now), lambda name: factors(name, now))
 
+    def offer(self, lease: Lease) -> Offer | None:
+        """What the lease's backend offers of its model now; None when it is gone."""
+        member = self.roster.get(lease.backend)
+        if member is None:
+            return None
+        return next((offer for offer in member.offers if offer.answers_to(lease.decision.model or "")), None)
+
     def offered(self) -> Snapshot:
         """The fleet now as if nothing ran there: what it offers and how it is, at a third of what `snapshot` costs."""
         return self.roster.snapshot(self._now(), lambda _name: _IDLE, lambda _name: _AS_PREDICTED)

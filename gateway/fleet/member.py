@@ -7,7 +7,7 @@ from typing import Self
 
 from gateway.config.capacity import Capacity, capacity
 from gateway.config.endpoint import Endpoint
-from gateway.config.offers import serving
+from gateway.config.offers import Detected, serving
 from gateway.core.backend import Backend, Offer
 from gateway.core.health.breaker import BackendBreaker
 from gateway.core.health.states import Probed, health_of
@@ -63,7 +63,8 @@ class Member:
     @classmethod
     def declared(cls, backend: Backend, endpoint: Endpoint, plan: Plan) -> Self:
         """A member of which nothing but its declaration is known."""
-        served = serving(backend, endpoint, abilities=UNKNOWN_ABILITIES)
+        traits = engine(endpoint.engine).traits
+        served = serving(backend, endpoint, detected=Detected(UNKNOWN_ABILITIES, traits.surfaces | traits.also))
         return cls(
             backend=backend,
             endpoint=endpoint,
@@ -76,7 +77,8 @@ class Member:
     def merge(self) -> None:
         """Declared, found and catalogue facts, read together again."""
         facts = self.facts or Facts()
-        served = serving(self.backend, self.endpoint, facts.models, facts.abilities)
+        surfaces = facts.surfaces if facts.surfaces is not None else self.engine.traits.surfaces
+        served = serving(self.backend, self.endpoint, facts.models, Detected(facts.abilities, surfaces))
         if not served and self.offers and not self.endpoint.declared:
             return  # an engine that lists nothing for a moment still is what it was
         self.offers = tuple(one.offer for one in served)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from gateway.core.failure import FailureKind
 from gateway.core.patience import first_token_limit, whole_answer_limit
 from gateway.engines.adapter import Failure
-from gateway.errors import BadStatus, ConnectFailed, TimedOut, UpstreamError
-from gateway.relay.collect import relay_whole
+from gateway.errors import BadStatus, ConnectFailed, NotSpoken, TimedOut, UpstreamError
+from gateway.relay.collect import relay_whole, show_whole
 from gateway.relay.downstream import Downstream
 from gateway.relay.errand import Errand, Outbound, Upstream
 from gateway.relay.limits import Hooks, Limits
 from gateway.relay.meter import Meter
+from gateway.relay.plain import relay_plain
 from gateway.relay.refusal import not_an_answer
 from gateway.relay.stream import relay_stream
-from gateway.wire.answer import WholeAnswer, read_answer
-from gateway.wire.assemble import Assembler
-from gateway.wire.chat_stream import ChatStream
+from gateway.wire.formats import FORMATS
+from gateway.wire.surfaces import SURFACES, Kind
+from gateway.wire.translated_stream import TranslatedStream
 from gateway.wire.usage import Usage
 from gateway.wire.usage import credible as usage_credible
 
@@ -27,6 +30,7 @@ __all__ = ["Outcome", "attempt", "failure_of"]
 
 INLINE_BYTES = 256 * 1024
 """Whole answers up to this size are read on the loop (well under a millisecond); longer ones in a thread."""
+_T = TypeVar("_T")
 HAS_MEDIA = frozenset(("vision", "audio"))
 LONG_ANSWER = 4096
 """Tokens that an answer without a budget is given time for."""
@@ -46,39 +50,40 @@ async def attempt(upstream: Upstream, out: Outbound, down: Downstream, meter: Me
     Raises UpstreamError (nothing was shown unless its `started` is true) and ClientClosed; cancelled, it closes the
     engine's connection at once.
     """
-    errand, call, stream = out.errand, out.call, out.stream
-    chat = errand.chat
-    view = ChatStream(
-        chat.surface,
-        model_alias=errand.alias,
-        show_usage=bool(chat.include_usage),
-        choices=chat.n * chat.prompts,
-        prompts=chat.prompts,
-    )
-    limits = _limits(upstream.limits, errand, whole=not stream)
-    wheel = upstream.pool.wheel
+    if SURFACES[out.spoken].kind is not Kind.GENERATION:
+        usage = await relay_plain(upstream.pool, out, down, meter, _limits(upstream.limits, out.errand, whole=True))
+        hooks.first_token()
+        return Outcome(_credible(usage, out.errand, meter), None)
+    errand, call, over = out.errand, out.call, out.translation
+    chat, form = errand.chat, FORMATS[out.spoken]
+    alias = errand.alias if over is None else None  # a translation writes the name itself
+    view = form.view(chat, alias, over is not None)
+    limits = _limits(upstream.limits, errand, whole=not out.stream)
+    wheel, framing = upstream.pool.wheel, form.framing()
     if chat.stream:
-        await relay_stream(upstream.pool, call, down, view, meter, limits, wheel, hooks)
+        shown = view
+        if over is not None:
+            shown = TranslatedStream(view, over.writer(out.context, errand.stamp), form.framing(), form.data)
+        await relay_stream(upstream.pool, call, down, shown, meter, limits, wheel, hooks, framing)
         return Outcome(_credible(view.usage, errand, meter), view.finish_reason)
     whole = await relay_whole(
-        upstream.pool, call, limits, meter, wheel, Assembler(chat.surface), view, hooks, stream=stream
+        upstream.pool, call, limits, meter, wheel, form.assembler(chat), view, hooks, stream=out.stream, framing=framing
     )
-    answer = await _read(whole.body, errand.alias)
+    answer = await _off_loop(whole.body, form.read, whole.body, alias)
     if answer is None:
         raise not_an_answer(whole.body)
-    headers = [(name, value) for name, value in whole.headers if name != "content-type"]
-    headers.append(("content-type", "application/json"))
+    body = answer.body
+    if over is not None:
+        body = await _off_loop(body, over.answer, body, out.context, errand.stamp)
     hooks.first_token()
-    down.start(whole.status, headers, len(answer.body))
-    down.write(answer.body)
-    down.end()
+    show_whole(down, whole, body)
     return Outcome(_credible(view.usage or answer.usage, errand, meter), view.finish_reason or answer.finish_reason)
 
 
-async def _read(body: bytes, alias: str | None) -> WholeAnswer | None:
-    if len(body) <= INLINE_BYTES:
-        return read_answer(body, alias)
-    return await asyncio.to_thread(read_answer, body, alias)
+async def _off_loop(size: bytes, work: Callable[..., _T], *args: Any) -> _T:
+    if len(size) <= INLINE_BYTES:
+        return work(*args)
+    return await asyncio.to_thread(work, *args)
 
 
 def _credible(usage: Usage | None, errand: Errand, meter: Meter) -> Usage | None:
@@ -97,6 +102,8 @@ def _credible(usage: Usage | None, errand: Errand, meter: Meter) -> Usage | None
 
 
 def _budget(errand: Errand) -> int | None:
+    if not errand.chat.max_tokens and SURFACES[errand.chat.surface].kind is not Kind.GENERATION:
+        return None  # pictures and sounds take their time without a token
     return errand.max_tokens if errand.max_tokens is not None else errand.chat.max_tokens
 
 
@@ -111,6 +118,8 @@ def failure_of(upstream: Upstream, error: UpstreamError) -> Failure:
 def _cause(upstream: Upstream, error: UpstreamError, *, started: bool) -> Failure:
     if isinstance(error, BadStatus):
         return upstream.engine.failure(error.status, error.payload)
+    if isinstance(error, NotSpoken):
+        return Failure(FailureKind.NOT_OFFERED, error.message, retryable=True)
     if isinstance(error, ConnectFailed):
         return Failure(FailureKind.CONNECT, error.message, retryable=True, blame=True)
     if isinstance(error, TimedOut):

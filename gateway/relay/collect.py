@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from gateway.errors import StreamBroken
 from gateway.relay.call import Call
+from gateway.relay.downstream import Downstream
 from gateway.relay.exchange import Exchange
 from gateway.relay.headers import end_to_end, first
 from gateway.relay.inflating import Inflater, inflater_for
@@ -18,21 +19,12 @@ from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
 from gateway.wire.chat_stream import ChatStream
 from gateway.wire.dialect import EVENT_STREAM, NDJSON
+from gateway.wire.formats import EventAssembler
 from gateway.wire.sse import Framer
 from gateway.wire.stream_view import EventKind, StreamView
 from gateway.wire.translated_stream import Framing
 
-__all__ = ["EventAssembler", "Whole", "relay_whole"]
-
-
-class EventAssembler(Protocol):
-    """Makes one JSON answer out of the events of a stream; `gateway.wire.assemble.Assembler` is one."""
-
-    def feed(self, event: bytes) -> None:
-        """Take in one whole event."""
-
-    def result(self) -> bytes:
-        """The answer's body."""
+__all__ = ["Whole", "relay_whole", "show_whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +65,14 @@ async def relay_whole(
     assembled = _Assembled(pool, call, meter, limits, wheel, assembler, view, hooks, stream, framing or Framer())
     await assembled.run()
     return assembled.whole()
+
+
+def show_whole(down: Downstream, whole: Whole, body: bytes) -> None:
+    """Answer a client with this body, and what of the engine's header fields goes with it."""
+    headers = [pair for pair in whole.headers if pair[0] != "content-type"]
+    down.start(whole.status, [*headers, ("content-type", "application/json")], len(body))
+    down.shown = True
+    down.end(body)
 
 
 class _Collected(Exchange):

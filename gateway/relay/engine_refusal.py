@@ -10,6 +10,7 @@ from gateway.errors import (
     ContextTooLong,
     GatewayError,
     MalformedRequest,
+    NotOffered,
     Saturated,
     Unavailable,
     UpstreamError,
@@ -40,6 +41,8 @@ def engine_refusal(failure: Failure, error: UpstreamError, again: float | None =
         return Saturated("The engine is busy and turned this request away.", code="engine_busy", retry_after=later)
     if failure.kind is FailureKind.LOADING:
         return Unavailable("The engine is loading its model.", code="model_loading", retry_after=10)
+    if failure.kind is FailureKind.NOT_OFFERED:
+        return NotOffered(f"No backend of this model offers what was called: {failure.message}.", param="model")
     if failure.kind in (FailureKind.CREDENTIALS, FailureKind.NOT_FOUND):
         return BadStatus(
             "A backend refused the gateway's own credentials or model name.", code="upstream_misconfigured"

@@ -1,28 +1,43 @@
-"""From a client's body to what one engine is sent: a few declared edits, every other byte as it came."""
+"""From a client's body to what one engine is sent: a few declared edits, every other byte as it came.
+
+An engine that does not speak what the client called is asked in a surface that it speaks, in translation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
+from gateway.core.backend import Offer
 from gateway.core.lease import Lease
 from gateway.engines.adapter import Engine
+from gateway.errors import NotSpoken
 from gateway.relay.call import Call
 from gateway.relay.limits import Limits
 from gateway.relay.upstream import Pool
 from gateway.wire.chat_request import ChatRequest
+from gateway.wire.formats import FORMATS
+from gateway.wire.inbound import Inbound
 from gateway.wire.members import Member, members
+from gateway.wire.multipart import form, with_fields
 from gateway.wire.splice import pieces
+from gateway.wire.surfaces import SURFACES, Kind
+from gateway.wire.translation import Stamp, Translated, Translation
+from gateway.wire.translations import spoken_for, translation
 
 __all__ = ["Errand", "Outbound", "Upstream", "errand_of", "prepare"]
 
-TARGETS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 NOT_THE_CALLERS = dict.fromkeys(("api_base", "api_key", "base_url", "extra_body", "extra_headers"))
 """Members in which some proxies and clients name an address or a credential: no caller decides where a key is sent."""
 BUDGETS = frozenset(("max_tokens", "max_completion_tokens", "n_predict"))
 """Members of which one is kept: leaving the others out takes nothing away."""
 JOINED_BYTES = 128 * 1024
 """Bodies up to this size are joined, and leave in one write with the head; longer ones are sent from where they lie."""
+INLINE_BYTES = 48 * 1024
+"""Bodies up to this size are translated on the loop, in well under a millisecond; longer ones in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +59,48 @@ class Upstream:
 class Errand:
     """What to send. `alias` is the name to show in the answer in place of the engine's own, None to leave that.
 
-    `id`: the lease's, which no other attempt has that may run. `max_tokens` is the output budget to set, None to leave
-    the client's. Predicted times in seconds.
+    `max_tokens` is the output budget to set, None to leave the client's. Predicted times in seconds. `surfaces`: what
+    the engine speaks, None when it is not known. `stamp` marks answers that are written here. `forward`: header fields
+    of the client's that engines may see.
     """
 
     id: str
     chat: ChatRequest
     body: bytes = field(repr=False)
     served_as: str
+    stamp: Stamp
+    surfaces: frozenset[str] | None = None
     alias: str | None = None
     max_tokens: int | None = None
     predicted_ttft: float = 0.0
     predicted_tpot: float = 0.0
     predicted_output: int = 0
+    content_type: str = "application/json"
+    forward: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outbound:
     """An errand made ready for one engine. `stream`: the engine is asked to stream, whatever the client asked for.
 
-    `dropped`: members of the client's body that this engine does not get to see.
+    `spoken` is the surface it is asked in, `translation` (with its `context`) the way back to the client's, None where
+    that is the same. `dropped`: members of the client's body that this engine does not get to see.
     """
 
     errand: Errand
     call: Call
     stream: bool
+    spoken: str
+    translation: Translation | None = None
+    context: object = None
     dropped: tuple[str, ...] = ()
 
 
-def errand_of(lease: Lease, chat: ChatRequest, body: bytes) -> Errand:
-    """What to send under this lease: the client's body, and what the decision changes about it."""
+def errand_of(lease: Lease, chat: ChatRequest, inbound: Inbound, offer: Offer | None, now: int) -> Errand:
+    """What to send under this lease: the client's body, and what the decision changes about it.
+
+    `offer` is what the backend offers of the model now; `now` in Unix seconds, for the answer.
+    """
     decision, footprint = lease.decision, lease.decision.footprint
     served_as = decision.served_as or chat.model
     # A fallback is shown under its own name; else the client reads back the name it asked for.
@@ -81,33 +108,100 @@ def errand_of(lease: Lease, chat: ChatRequest, body: bytes) -> Errand:
     return Errand(
         id=lease.id,
         chat=chat,
-        body=body,
+        body=inbound.body,
         served_as=served_as,
-        alias=shown if shown != served_as else None,
+        stamp=Stamp("".join(filter(str.isalnum, lease.id)), now, shown or served_as, chat.stream),
+        surfaces=None if offer is None else offer.surfaces,
+        alias=shown if shown and shown != served_as else None,
         max_tokens=footprint.max_tokens if footprint is not None else None,
         predicted_ttft=decision.predicted_ttft or 0.0,
         predicted_tpot=decision.predicted_tpot or 0.0,
         predicted_output=footprint.output if footprint is not None else 0,
+        content_type=inbound.content_type,
+        forward=inbound.forward,
     )
 
 
 async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
-    """Edit the body for this engine; a long one is not copied. Raises MalformedRequest when it can't be edited."""
-    chat, engine, pool = errand.chat, upstream.engine, upstream.pool
-    stream = chat.stream or engine.streams_upstream(chat)
-    declared = engine.edits(chat, served_as=errand.served_as, stream=stream, max_tokens=errand.max_tokens)
-    edits: dict[str, bytes | None] = {**NOT_THE_CALLERS, **declared}
-    headers = [("Content-Type", "application/json"), ("Accept", "text/event-stream" if stream else "application/json")]
-    # The lease's id: one that a caller chose could collide with another's inside the engine. It holds the decision's,
-    # so an engine's log can be read beside ours.
-    headers += engine.headers(f"kvgate-{errand.id}").items()
+    """Edit the body for this engine; a long one is not copied.
+
+    Raises MalformedRequest when it can't be edited, NotSpoken when this engine has no way to be asked for it.
+    """
+    chat, engine = errand.chat, upstream.engine
+    spoken = spoken_for(chat.surface, errand.surfaces, native_only=bool(chat.lost))
+    if spoken is None:
+        raise NotSpoken(f"the engine does not offer {SURFACES[chat.surface].noun}")
+    if spoken == chat.surface:
+        over, translated = None, None
+        body = errand.body
+    else:
+        over = translation(chat.surface, spoken)
+        translated = await _translated(over, errand.body)
+        if translated.lost:
+            raise NotSpoken(f"in translation there is no place for: {', '.join(translated.lost[:5])}")
+        body = translated.body
+    kind = SURFACES[spoken].kind
+    stream = chat.stream or (kind is Kind.GENERATION and engine.streams_upstream(chat))
+    sent: Sequence[bytes | memoryview]
+    dropped: tuple[str, ...] = ()
+    if kind is Kind.FORM:
+        sent = _form(body, errand)
+    else:
+        found = (chat.members if over is None else ()) or members(body)
+        edits = {**NOT_THE_CALLERS, **_edits(engine, errand, spoken, stream, body)}
+        sent, dropped = pieces(body, edits, found), _dropped(found, edits)
+    whole = b"".join(sent) if len(body) <= JOINED_BYTES else tuple(sent)
+    pool = upstream.pool
+    call = Call(
+        "POST", pool.base + engine.path(spoken), pool.authority, _headers(upstream, errand, spoken, stream), whole
+    )
+    context = None if translated is None else translated.context
+    return Outbound(errand, call, stream, spoken, over, context, dropped)
+
+
+async def _translated(over: Translation, body: bytes) -> Translated:
+    if len(body) <= INLINE_BYTES:
+        return over.request(body)
+    return await asyncio.to_thread(over.request, body)
+
+
+def _edits(engine: Engine, errand: Errand, spoken: str, stream: bool, body: bytes) -> Mapping[str, bytes | None]:
+    chat, served_as = errand.chat, errand.served_as
+    if spoken in ("chat", "completions"):
+        return engine.edits(chat, served_as=served_as, stream=stream, max_tokens=errand.max_tokens)
+    form = FORMATS.get(spoken)
+    name = served_as if served_as != chat.model or spoken != chat.surface else None
+    if form is not None and form.edits is not None:
+        own = form.edits(body, name, stream if stream != chat.stream else None, errand.max_tokens)
+    else:  # one that names no model has none to rename
+        own = {"model": msgspec.json.encode(name)} if name is not None and chat.model else {}
+    return {**engine.surface_edits(spoken), **own}
+
+
+def _form(body: bytes, errand: Errand) -> list[bytes | memoryview]:
+    """A form with the engine's name for the model, and without fields that are not the caller's."""
+    found = form(body, errand.content_type)
+    edits: dict[str, str | None] = {name: None for name in NOT_THE_CALLERS if found.part(name) is not None}
+    if errand.chat.model and errand.served_as != errand.chat.model:
+        edits["model"] = errand.served_as
+    return with_fields(body, found, edits) if edits else [body]
+
+
+def _headers(upstream: Upstream, errand: Errand, spoken: str, stream: bool) -> list[tuple[str, str]]:
+    engine = upstream.engine
+    form = SURFACES[spoken].kind is Kind.FORM
+    headers = [
+        ("Content-Type", errand.content_type if form else "application/json"),
+        ("Accept", "text/event-stream" if stream else "*/*" if form else "application/json"),
+        # The lease's id is fresh for each attempt: one that a caller chose could collide with another's in the engine.
+        *engine.headers(errand.id).items(),
+        *errand.forward,
+    ]
+    given = {name.lower() for name, _ in headers}
+    headers += [pair for pair in engine.surface_headers(spoken).items() if pair[0].lower() not in given]
     if upstream.key:
-        headers.append(("Authorization", f"Bearer {upstream.key}"))
-    target = pool.base + TARGETS[chat.surface]
-    found = chat.members or members(errand.body)
-    body = pieces(errand.body, edits, found)
-    whole = b"".join(body) if len(errand.body) <= JOINED_BYTES else body
-    return Outbound(errand, Call("POST", target, pool.authority, headers, whole), stream, _dropped(found, edits))
+        headers.append(engine.credential(upstream.key))
+    return headers
 
 
 def _dropped(found: Iterable[Member], edits: Mapping[str, bytes | None]) -> tuple[str, ...]:

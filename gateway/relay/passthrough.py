@@ -1,32 +1,68 @@
-"""A big answer in pieces, unread: embeddings of tens of megabytes never stand in memory whole."""
+"""A big answer in pieces: embeddings of tens of megabytes never stand in memory whole."""
 
 from __future__ import annotations
 
+from gateway.errors import StreamBroken
 from gateway.relay.call import Call
 from gateway.relay.downstream import Downstream
-from gateway.relay.headers import content_length, end_to_end
+from gateway.relay.headers import content_length, end_to_end, first
+from gateway.relay.inflating import Inflater, inflater_for
 from gateway.relay.limits import Limits
 from gateway.relay.meter import Meter
+from gateway.relay.sink import Headers
 from gateway.relay.toward_client import ClientExchange
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
+from gateway.wire.top_level import TopLevel
 
 __all__ = ["relay_bytes"]
 
 
 async def relay_bytes(
-    pool: Pool, call: Call, down: Downstream, meter: Meter, limits: Limits, wheel: TimerWheel
+    pool: Pool,
+    call: Call,
+    down: Downstream,
+    meter: Meter,
+    limits: Limits,
+    wheel: TimerWheel,
+    passing: TopLevel | None = None,
 ) -> None:
-    """Send `call` and relay its answer byte for byte, with backpressure; returns when all of it has been written.
+    """Send `call` and relay its answer as it comes, with backpressure; returns when all of it has been written.
 
-    Until the first body byte nothing is shown and failures are raised as they are (ConnectFailed, TimedOut, BadStatus,
-    StreamBroken). Later the client's connection is cut short of the promised length and StreamBroken is raised with
-    `started` true: JSON has no place for an error in the middle. Raises ClientClosed as `relay_stream` does.
+    A JSON answer goes through `passing`; everything else byte for byte. Until the first body byte nothing is shown and
+    failures are raised as they are (ConnectFailed, TimedOut, BadStatus, StreamBroken). Later the client's connection is
+    cut short of the body's end and StreamBroken is raised with `started` true: JSON has no place for an error in the
+    middle. Raises ClientClosed as `relay_stream` does.
     """
-    await _BytesExchange(pool, call, down, meter, limits, wheel).run()
+    await _BytesExchange(pool, call, down, meter, limits, wheel, passing).run()
 
 
 class _BytesExchange(ClientExchange):
+    def __init__(
+        self,
+        pool: Pool,
+        call: Call,
+        down: Downstream,
+        meter: Meter,
+        limits: Limits,
+        wheel: TimerWheel,
+        passing: TopLevel | None,
+    ) -> None:
+        super().__init__(pool, call, down, meter, limits, wheel)
+        self._offered = passing
+        self._passing: TopLevel | None = None
+        self._inflater: Inflater | None = None
+
+    def head(self, status: int, headers: Headers) -> None:
+        super().head(status, headers)
+        if not self.due(status) or not (first(headers, "content-type") or "").lower().startswith("application/json"):
+            return
+        try:
+            self._inflater = inflater_for(headers)
+        except StreamBroken as error:
+            self.fail(error)
+        self._passing = self._offered
+
     def due(self, status: int) -> bool:
         return 200 <= status < 300
 
@@ -35,8 +71,13 @@ class _BytesExchange(ClientExchange):
             self.gone()
             return
         self.first_came(self.meter.clock())
-        self._begin()
-        self.write(data)
+        if self._inflater is not None:
+            data = self._inflater.feed(data)
+        if self._passing is not None:
+            data = self._passing.feed(data)
+        if data:
+            self._begin()
+            self.write(data)
 
     def finish(self) -> None:
         self._begin()
@@ -44,6 +85,12 @@ class _BytesExchange(ClientExchange):
         self.complete()
 
     def _begin(self) -> None:
-        if not self.down.started:
-            self.down.shown = True
-            self.down.start(self.status, end_to_end(self.headers), content_length(self.headers))
+        if self.down.started:
+            return
+        self.down.shown = True
+        plain = end_to_end(self.headers)
+        length = content_length(self.headers)
+        if self._passing is not None:
+            length = None
+            plain = [pair for pair in plain if pair[0] != "content-encoding"]
+        self.down.start(self.status, plain, length)

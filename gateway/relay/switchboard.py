@@ -18,8 +18,9 @@ __all__ = ["Switchboard"]
 class Switchboard(Mapping[str, Upstream]):
     """Upstreams by backend name. One pool of connections each, so that a silent engine can use up only its own."""
 
-    def __init__(self, wheel: TimerWheel) -> None:
+    def __init__(self, wheel: TimerWheel, keepalive_s: float = 15.0) -> None:
         self._wheel = wheel
+        self._keepalive_s = keepalive_s
         self._upstreams: dict[str, Upstream] = {}
         self._endpoints: dict[str, Endpoint] = {}
         self._retired: list[Pool] = []
@@ -72,6 +73,7 @@ class Switchboard(Mapping[str, Upstream]):
                 first_token_s=timeouts.first_token if timeouts.first_token is not None else math.inf,
                 token_gap_s=timeouts.token_gap,
                 connect_s=timeouts.connect,
+                keepalive_s=self._keepalive_s,
             ),
             key=endpoint.key.reveal() if endpoint.key is not None else None,
         )

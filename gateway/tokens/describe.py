@@ -14,8 +14,11 @@ from gateway.core.request import Consent, Estimate, Request
 from gateway.core.snapshot import Health, Snapshot
 from gateway.errors import ContextTooLong, Forbidden, MalformedRequest, Unavailable
 from gateway.tokens.measure import Measured
+from gateway.wire.chat_request import ChatRequest
 from gateway.wire.inbound import Client
 from gateway.wire.refusal import unknown_model
+from gateway.wire.surfaces import SURFACES, Kind
+from gateway.wire.translations import acceptable
 
 __all__ = ["describe", "route_of", "visible"]
 
@@ -31,6 +34,8 @@ def route_of(model: str, client: Client, plan: Plan, snapshot: Snapshot) -> Rout
     Raises UnknownModel, Forbidden when this key may not use it, and Unavailable while an engine that might serve it
     has not been seen yet.
     """
+    if not model:
+        model = _only_one(visible(client, plan, snapshot))
     if client.models is not None and model not in client.models:
         if plan.route(model, snapshot) is None:
             raise unknown_model(model, visible(client, plan, snapshot))
@@ -46,6 +51,17 @@ def route_of(model: str, client: Client, plan: Plan, snapshot: Snapshot) -> Rout
             retry_after=5,
         )
     raise unknown_model(model, visible(client, plan, snapshot))
+
+
+def _only_one(names: tuple[str, ...]) -> str:
+    """The model of a request that names none, as engines of one model allow."""
+    if len(names) != 1:
+        raise MalformedRequest(
+            f"model is required here; one of: {', '.join(names[:20]) or 'none'}",
+            param="model",
+            code="missing_required_parameter",
+        )
+    return names[0]
 
 
 def _may_still_turn_up(snapshot: Snapshot) -> bool:
@@ -80,7 +96,8 @@ def describe(
     Raises MalformedRequest on an odd header, ContextTooLong over the key's own cap.
     """
     chat = measured.chat
-    limit = _output_limit(chat.max_tokens, route)
+    decodes = SURFACES[chat.surface].kind is Kind.GENERATION
+    limit = _output_limit(chat.max_tokens, route) if decodes else chat.max_tokens
     estimates = {
         model: _estimate(model, measured, client, experience, limit, _window(model, snapshot)) for model in route.models
     }
@@ -101,12 +118,15 @@ def describe(
         deadline=snapshot.now + plan.queue.wait,
         estimates=estimates,
         max_tokens=chat.max_tokens,
-        n=chat.n * chat.prompts,
+        n=chat.n * chat.prompts if decodes else 1,
         stream=chat.stream,
         needs=_needs(chat.needs, route, snapshot),
         consent=_consent(route, headers),
         session=chat.session,
         client_limit=client.running,
+        surface=chat.surface,
+        surfaces=acceptable(chat.surface, native_only=bool(chat.lost)),
+        lost=chat.lost,
         placement=measured.chain.head,
     )
 
@@ -131,6 +151,8 @@ def _estimate(
     estimate = experience.estimate(
         model, client.name, measured.counts, chat.needs, exact=chat.prompt_tokens, limit=limit, window=window
     )
+    if SURFACES[chat.surface].kind is not Kind.GENERATION:
+        return _each(estimate, chat)
     if not chat.images:
         return estimate
     more = chat.images * IMAGE_TOKENS
@@ -142,6 +164,18 @@ def _estimate(
         estimate.tier,
         estimate.prompt_floor,
     )
+
+
+def _each(estimate: Estimate, chat: ChatRequest) -> Estimate:
+    """One input of many: engines take them one after another, and the window is each one's own.
+
+    What an engine transcribes or draws is no prompt of tokens at all, and none too long for its window.
+    """
+    if SURFACES[chat.surface].kind is Kind.FORM:
+        return Estimate(1, 1, 0, 0, "C")
+    prompts = max(1, chat.prompts)
+    prompt, high = max(1, estimate.prompt // prompts), max(1, estimate.prompt_high // prompts)
+    return Estimate(prompt, high, 0, 0, estimate.tier, 1)
 
 
 def _needs(asked: frozenset[str], route: Route, snapshot: Snapshot) -> frozenset[str]:

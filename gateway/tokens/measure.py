@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,11 +11,14 @@ from gateway.core.estimators.prompt_tokens import TextCounts, count_text
 from gateway.core.prefix.chain import Chain, fingerprint
 from gateway.errors import GatewayError
 from gateway.tokens.apart import measure_apart
-from gateway.wire.chat_request import ChatRequest, parse_chat, parse_completion
+from gateway.wire.chat_request import ChatRequest
 from gateway.wire.members import most_keys
+from gateway.wire.reading import read_request
+from gateway.wire.surfaces import SURFACES, Kind
 
 __all__ = ["Measured", "Measurer", "is_light", "measure"]
 
+JSON = "application/json"
 INLINE_BYTES = 48 * 1024
 """Bodies up to this size are measured on the loop (about 0.2 ms)."""
 ALWAYS_LIGHT = 256 * 1024
@@ -26,8 +28,6 @@ LIGHT_BYTES = 4 * 1024 * 1024
 here and 800 ms at 60 MB, and while it does no thread runs, the event loop's neither."""
 MOST_VALUES = 50_000
 """Keys, objects and arrays, of each, that a body may have which a thread measures; about 1 ms to decode 2,000."""
-
-_PARSERS: dict[str, Callable[[bytes], ChatRequest]] = {"chat": parse_chat, "completions": parse_completion}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Measured:
     chain: Chain
 
 
-def measure(surface: str, body: bytes, salt: bytes) -> Measured:
+def measure(surface: str, body: bytes, salt: bytes, content_type: str = JSON) -> Measured:
     """Parse and measure one body; raises MalformedRequest. Proportional to its length: 1 to 5 ms a MB."""
-    chat = _PARSERS[surface](body)
+    chat = read_request(surface, body, content_type)
     text = chat.text
     whole = (b"".join(text.pieces),)
     text.pieces.clear()  # a queued request holds its body once, not twice
@@ -72,14 +72,14 @@ class Measurer:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="measure")
         self._heavy = ThreadPoolExecutor(1, thread_name_prefix="measure-apart")
 
-    async def measure(self, surface: str, body: bytes) -> Measured:
+    async def measure(self, surface: str, body: bytes, content_type: str = JSON) -> Measured:
         """Measure on the loop, in a thread, or in another process; raises MalformedRequest, and Unavailable for the
         process."""
         if len(body) <= INLINE_BYTES:
-            return measure(surface, body, self._salt)
+            return measure(surface, body, self._salt, content_type)
         loop = asyncio.get_running_loop()
-        if is_light(body):
-            return await loop.run_in_executor(self._pool, measure, surface, body, self._salt)
+        if SURFACES[surface].kind is Kind.FORM or is_light(body):  # of a form only the edges of its parts are looked at
+            return await loop.run_in_executor(self._pool, measure, surface, body, self._salt, content_type)
         found = await loop.run_in_executor(self._heavy, measure_apart, surface, body, self._salt)
         if isinstance(found, GatewayError):
             raise found

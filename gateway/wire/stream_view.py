@@ -42,9 +42,13 @@ class Seen(NamedTuple):
 class StreamView(Protocol):
     """The state of one stream."""
 
-    tokens_seen: int
-    finish_reason: str | None
-    """In the words of chat completions: stop, length, tool_calls, content_filter."""
+    @property
+    def tokens_seen(self) -> int:
+        """Events with generated text so far."""
+
+    @property
+    def finish_reason(self) -> str | None:
+        """In the words of chat completions: stop, length, tool_calls, content_filter."""
 
     @property
     def usage(self) -> Usage | None:

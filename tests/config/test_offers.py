@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.config.offers import ASSUMED_KV, ASSUMED_WINDOW, CAUTIOUS_WINDOW, merge_offers, serving
+from gateway.config.offers import ASSUMED_KV, ASSUMED_WINDOW, CAUTIOUS_WINDOW, Detected, merge_offers, serving
 from gateway.core.kv.shape import KvShape
 from gateway.engines.adapter import FoundModel
 from tests.config.fleet import pair
@@ -11,7 +11,7 @@ VLLM = "engine: vllm, device: rtx-pro-6000"
 
 
 def one(fields: str, *found: FoundModel, abilities: frozenset[str] = frozenset()):
-    (offer,) = merge_offers(*pair(fields), found, abilities)
+    (offer,) = merge_offers(*pair(fields), found, Detected(abilities))
     return offer
 
 

@@ -1,0 +1,48 @@
+"""One request of which no tokens are decoded one by one: embeddings, scores, transcripts, pictures.
+
+Its answer passes by in pieces, however long it is; only the model's name in it is changed and its usage read.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gateway.errors import BadStatus
+from gateway.relay.collect import relay_whole, show_whole
+from gateway.relay.downstream import Downstream
+from gateway.relay.errand import Outbound
+from gateway.relay.limits import Limits
+from gateway.relay.meter import Meter
+from gateway.relay.passthrough import relay_bytes
+from gateway.relay.upstream import Pool
+from gateway.wire.top_level import TopLevel
+from gateway.wire.usage import Usage, usage_of
+
+__all__ = ["relay_plain"]
+
+
+async def relay_plain(pool: Pool, out: Outbound, down: Downstream, meter: Meter, limits: Limits) -> Usage | None:
+    """Send the request and relay its answer; returns what the answer says of its cost.
+
+    Raises as `relay_bytes` does, and BadStatus or StreamBroken for an answer that can't be translated.
+    """
+    errand = out.errand
+    if out.translation is None:
+        alias = {} if errand.alias is None else {"model": msgspec.json.encode(errand.alias)}
+        passing = TopLevel(alias, ("usage",))
+        await relay_bytes(pool, out.call, down, meter, limits, pool.wheel, passing)
+        return _usage(passing.captured.get("usage"))
+    whole = await relay_whole(pool, out.call, limits, meter, pool.wheel, stream=False)
+    if not whole.body:
+        raise BadStatus("the engine answered with nothing", status=502)
+    show_whole(down, whole, out.translation.answer(whole.body, out.context, errand.stamp))
+    return None
+
+
+def _usage(raw: bytes | None) -> Usage | None:
+    if raw is None:
+        return None
+    try:
+        return usage_of({"usage": msgspec.json.decode(raw)})
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None

@@ -1,0 +1,54 @@
+"""A body of any surface, read once for what the decision needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from gateway.wire.audio import parse_transcription, parse_translation
+from gateway.wire.chat_request import ChatRequest, parse_chat, parse_completion
+from gateway.wire.embeddings import parse_embeddings
+from gateway.wire.image_edits import parse_image_edits
+from gateway.wire.images import parse_images
+from gateway.wire.rerank import parse_rerank, parse_score
+from gateway.wire.speech import parse_speech
+from gateway.wire.tokenizing import parse_detokenize, parse_tokenize
+from gateway.wire.translations import to_chat
+
+__all__ = ["read_request"]
+
+_JSON: Mapping[str, Callable[[bytes], ChatRequest]] = {
+    "chat": parse_chat,
+    "completions": parse_completion,
+    "embeddings": parse_embeddings,
+    "rerank": parse_rerank,
+    "score": parse_score,
+    "tokenize": parse_tokenize,
+    "detokenize": parse_detokenize,
+    "images": parse_images,
+    "speech": parse_speech,
+}
+_FORMS = {
+    "transcriptions": parse_transcription,
+    "translations": parse_translation,
+    "image_edits": parse_image_edits,
+}
+_COUNTED_AS = {"count_tokens": "messages"}
+
+
+def read_request(surface: str, body: bytes, content_type: str = "application/json") -> ChatRequest:
+    """Read a body. Raises MalformedRequest, with `param` naming the member at fault.
+
+    A surface that translates to chat is read as the chat body that it becomes; the body itself is forwarded as it came
+    to an engine that speaks the surface. `content_type` matters for forms.
+    """
+    parse = _JSON.get(surface)
+    if parse is not None:
+        return parse(body)
+    if surface in _FORMS:
+        return _FORMS[surface](body, content_type).chat
+    translate = to_chat(_COUNTED_AS.get(surface, surface))
+    if translate is None:
+        raise KeyError(surface)
+    translated = translate(body)
+    return replace(parse_chat(translated.body), surface=surface, lost=translated.lost, members=())
