@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 __all__ = ["ChunkShape", "is_middle"]
 
-_TEXT = re.compile(rb'"(?:content|reasoning_content|reasoning|text)"\s*+:\s*+"')
+_TEXT = re.compile(rb'"(?:content|reasoning_content|reasoning|text|thinking|partial_json)"\s*+:\s*+"')
 _STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _PATIENCE = 4
 """Shapes to learn in vain before giving up."""
