@@ -1,7 +1,8 @@
 """Watch an engine's own stream of a message go by: what each event is, and what the client gets of it.
 
-`content_block_delta` events, nearly all of a stream, are read past for their syntax only and told apart by substring
-tests: a quote inside a JSON string is escaped, so a marker with both quotes can't come from generated text.
+`content_block_delta` events, nearly all of a stream, are known by their ends, like the chunks of chat, or else read
+past for their syntax and told apart by substring tests: a quote inside a JSON string is escaped, so a marker with both
+quotes can't come from generated text.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import MessagesTally
+from gateway.wire.chunk_shape import ChunkShape
 from gateway.wire.error_body import error_in
 from gateway.wire.splice import splice_path
 from gateway.wire.sse import data_of, fields
@@ -30,6 +32,8 @@ _NOT_JSON: dict[str, Any] = {
 _UNREADABLE = object()
 """What bytes mean that are no JSON."""
 _DELTA = b"event: content_block_delta\ndata: {"
+_AT = len(_DELTA) - 1
+"""Where the data of such an event begins."""
 _TEXT_DELTAS = (b'"text_delta"', b'"input_json_delta"', b'"thinking_delta"')
 _TEXT_MEMBERS = ("text", "partial_json", "thinking")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -48,13 +52,14 @@ class MessagesStream:
     model_alias: the name to show in `message_start` in place of the engine's, None to leave it.
     """
 
-    __slots__ = ("_alias", "_tally", "done", "finish_reason", "tokens_seen")
+    __slots__ = ("_alias", "_shape", "_tally", "done", "finish_reason", "tokens_seen")
 
     def __init__(self, model_alias: str | None = None) -> None:
         self.tokens_seen = 0
         self.finish_reason: str | None = None
         self.done = False
         self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
+        self._shape = ChunkShape()
         self._tally = MessagesTally()
 
     @property
@@ -71,10 +76,12 @@ class MessagesStream:
         """Look at one whole event. What clients can't read (no JSON, no UTF-8) is an ERROR."""
         if not event.isascii() and not _is_utf8(event):
             return Seen(b"", EventKind.ERROR, _NOT_JSON)
-        if event.startswith(_DELTA) and any(kind in event for kind in _TEXT_DELTAS) and _is_plain_delta(event):
-            self.tokens_seen += 1
-            return Seen(event, EventKind.TOKEN, None, True)
-        return self._look(event)
+        if self._shape.match(event) is None:
+            if not _is_text_delta(event):
+                return self._look(event)
+            self._shape.learn(event, None)
+        self.tokens_seen += 1
+        return Seen(event, EventKind.TOKEN, None, True)
 
     def unfinished(self, tail: bytes) -> dict[str, Any] | None:
         """The error that the body's end tells although its event has no blank line; None when it is only a cut."""
@@ -148,13 +155,19 @@ class MessagesStream:
         return b"event: message_start\ndata: " + b"\ndata: ".join(named.split(b"\n")) + b"\n\n"
 
 
-def _is_plain_delta(event: bytes) -> bool:
+def _is_text_delta(event: bytes) -> bool:
     # `""` is an empty piece, or a piece that ends with a quote: both are looked at in full.
-    at = len(_DELTA) - 1
-    if b'""' in event or b'"error"' in event or event.count(b"\n") != 3 or not event.endswith(b"}\n\n"):
+    if (
+        not event.startswith(_DELTA)
+        or not event.endswith(b"}\n\n")
+        or event.count(b"\n") != 3
+        or b'""' in event
+        or b'"error"' in event
+        or not any(kind in event for kind in _TEXT_DELTAS)
+    ):
         return False
     try:
-        _OBJECT.decode(memoryview(event)[at:])
+        _OBJECT.decode(event[_AT:])
     except (msgspec.MsgspecError, RecursionError):
         return False
     return True

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.answer import WholeAnswer
 from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import messages_usage
-from gateway.wire.answer import WholeAnswer
 from gateway.wire.splice import splice
 
 __all__ = ["read_answer"]
