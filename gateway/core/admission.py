@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import trunc
 
 from gateway.core.decision import Decision, Verdict
 from gateway.core.footprint import Footprint
@@ -17,6 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 _DEFAULT_CLASS = ClassPolicy("default")
+_TRIAL = Health.TRIAL  # read for each backend, and reading a member of an enum calls a function up to Python 3.11
 
 
 def class_of(plan: Plan, request: Request) -> ClassPolicy:
@@ -41,13 +43,13 @@ def kv_limit(view: BackendView, ceiling: float = 1.0) -> int:
     there to be preempted.
     """
     if view.running:
-        return int(view.pool * view.headroom * ceiling) - view.foreign
+        return trunc(view.pool * view.headroom * ceiling) - view.foreign
     return usable_pool(view) - view.foreign
 
 
 def slots_of(view: BackendView, plan: Plan) -> int:
     """Sequences that may run: the engine's slots, but a few only while a backend is on trial."""
-    return view.slots if view.health is not Health.TRIAL else min(view.slots, plan.breaker.trials)
+    return view.slots if view.health is not _TRIAL else min(view.slots, plan.breaker.trials)
 
 
 def limits_of(view: BackendView, plan: Plan, request: Request, now: float) -> Limits:

@@ -63,5 +63,7 @@ def _free_share(weighing: Weighing) -> float:
     view = weighing.view
     share = 1.0 - view.running / view.slots if view.slots else 0.0
     if view.pool > 0:
-        share = min(share, view.free / view.pool)
+        free = view.free / view.pool
+        if free < share:
+            share = free
     return max(share, 0.01)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gateway.core.admission import refuse
 from gateway.core.choosing import cheapest, choose
@@ -16,11 +16,9 @@ from gateway.core.refusing import no_backend_left
 from gateway.core.request import Request
 from gateway.core.scheduling import retry_after, too_late, wait_for_room
 from gateway.core.snapshot import BackendView, Snapshot
-from gateway.core.weighing import Ask, Weighing
+from gateway.core.weighing import Ask, Costs, Weighing
 
 __all__ = ["decide"]
-
-_Costs = Sequence[tuple[str, Callable[[Weighing], float]]]
 
 # Looked up once: a decision calls these for each backend.
 _LIVE_CHECKS = tuple(rule.check for rule in (*ABLE, *WORKING))
@@ -48,11 +46,11 @@ def decide(plan: Plan, request: Request, snapshot: Snapshot, now: float, roll: f
         seen += weighed
         live = [weighing for weighing in weighed if weighing.live]
         if live:
-            return _place(ask, live, _trace(seen), roll)
-    return no_backend_left(ask, seen, _trace(seen), roll)
+            return _place(ask, live, Trace([*seen]), roll)
+    return no_backend_left(ask, seen, Trace([*seen]), roll)
 
 
-def _weigh(ask: Ask, view: BackendView, model: str, tier: int, costs: _Costs) -> Weighing:
+def _weigh(ask: Ask, view: BackendView, model: str, tier: int, costs: Costs) -> Weighing:
     """Pass one backend through the filters; if it works, price it, even if it is full now."""
     weighing = Weighing(ask, view, model, tier)
     for check in _LIVE_CHECKS:
@@ -116,7 +114,3 @@ def _patience(ask: Ask) -> float:
     aging = ask.plan.queue.aging
     goal = ask.route.ttft
     return 0.5 * (aging if goal is None else min(goal, 2.0 * aging))
-
-
-def _trace(seen: Sequence[Weighing]) -> Trace:
-    return Trace(tuple([weighing.candidate() for weighing in seen]))

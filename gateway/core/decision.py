@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from gateway.core.footprint import Footprint
 from gateway.core.reasons import Reason
 
-__all__ = ["Candidate", "Decision", "Trace", "Verdict"]
+__all__ = ["Candidate", "Decision", "Trace", "Verdict", "Weighed"]
 
 
 _NEVER = frozenset(
@@ -56,16 +56,67 @@ class Candidate(NamedTuple):
     footprint: Footprint | None = None
 
 
-@dataclass(frozen=True, slots=True)
+class Weighed(Protocol):
+    """A backend that was weighed, and that nothing changes any more: what a candidate is made of."""
+
+    @property
+    def backend(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it fell out."""
+        ...
+
+    def candidate(self) -> Candidate:
+        """Its line of the trace."""
+        ...
+
+
 class Trace:
-    """Every candidate of one decision."""
+    """Every candidate of one decision. A value: equal to any other trace of the same candidates.
 
-    candidates: tuple[Candidate, ...] = ()
+    Made of candidates, or of what was weighed: then they are put together when somebody reads them. Nobody does so for
+    most decisions, those to wait foremost, and it takes a fifth as long as deciding.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: tuple[Candidate, ...] | list[Weighed] = ()) -> None:
+        self._found: tuple[Candidate, ...] | list[Weighed] = found
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All of them, in the order in which they were weighed."""
+        found = self._found
+        if not isinstance(found, tuple):
+            # Two threads that come here at once make the same value twice.
+            found = self._found = tuple([weighed.candidate() for weighed in found])
+        return found
+
+    @property
+    def reasons(self) -> list[tuple[str, Reason | None]]:
+        """Each candidate's backend, and why it fell out."""
+        return [(one.backend, one.reason) for one in self._found]
+
+    def __eq__(self, other: object) -> bool:
+        return self.candidates == other.candidates if isinstance(other, Trace) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.candidates)
+
+    def __repr__(self) -> str:
+        return f"Trace({self.candidates!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
-    """What was decided, on what grounds; `now` and `roll` make it repeatable bit for bit."""
+    """What was decided, on what grounds; `now` and `roll` make it repeatable bit for bit.
+
+    Never changed once made. Not frozen all the same: that would make it take six times as long to make, a twentieth of
+    the time in which it is decided.
+    """
 
     request: str
     verdict: Verdict
@@ -92,6 +143,4 @@ class Decision:
     @property
     def alternatives(self) -> frozenset[str]:
         """Names of the other backends that may serve this request, working or not."""
-        return frozenset(
-            [c.backend for c in self.trace.candidates if c.backend != self.backend and c.reason not in _NEVER]
-        )
+        return frozenset([name for name, reason in self.trace.reasons if name != self.backend and reason not in _NEVER])

@@ -21,8 +21,10 @@ def tiers(route: Route, request: Request) -> tuple[str, ...]:
 
     The stricter of the route's and the request's consent holds: a caller narrows, only the operator widens.
     """
+    if not route.fallback:
+        return (route.serves,)
     consent = min(route.consent, request.consent)
-    if not route.fallback or consent is Consent.NONE:
+    if consent is Consent.NONE:
         return (route.serves,)
     if consent is Consent.ANY:
         return route.models

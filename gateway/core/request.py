@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from math import trunc
 
 from gateway.core.boundary import Label
 
@@ -65,7 +66,7 @@ class Hit:
 
         Whole blocks, and never the whole prompt (the last token is always computed).
         """
-        expected = int(prompt * self.share * self.trust)
+        expected = trunc(prompt * self.share * self.trust)
         expected -= expected % block
         return expected if expected < prompt else max(prompt - 1, 0)
 

@@ -33,18 +33,8 @@ def footprint_of(view: BackendView, offer: Offer, demand: Demand, held: tuple[in
     cached, shared, kv = held
     prompt, n = demand.estimate.prompt, demand.sequences
     apart = n > 1 and not view.backend.shares_prefix
+    kv_bytes = n * offer.kv.bytes(demand.sequence) if apart else offer.kv.bytes(demand.kv)
     return Footprint(
-        prompt=prompt,
-        prompt_high=demand.estimate.prompt_high,
-        cached=cached,
-        uncached=prompt - cached,
-        output=demand.output * n,
-        output_mean=demand.output_mean,
-        max_tokens=demand.max_tokens,
-        kv=kv,
-        kv_bytes=n * offer.kv.bytes(demand.sequence) if apart else offer.kv.bytes(demand.kv),
-        sequences=n,
-        tier=demand.estimate.tier,
-        shared=shared,
-        ceiling=demand.ceiling - shared,
-    )
+        prompt, demand.estimate.prompt_high, cached, prompt - cached, demand.output * n, demand.output_mean,
+        demand.max_tokens, kv, kv_bytes, n, demand.estimate.tier, shared, demand.ceiling - shared,
+    )  # fmt: skip

@@ -6,7 +6,8 @@ need are worked out once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from gateway.core.admission import class_of, is_aged
 from gateway.core.decision import Candidate
@@ -14,8 +15,6 @@ from gateway.core.demand import Demands
 from gateway.core.reserving import footprint_of, held_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from gateway.core.backend import Offer
     from gateway.core.boundary import Label
     from gateway.core.demand import Demand
@@ -25,7 +24,10 @@ if TYPE_CHECKING:
     from gateway.core.request import Request
     from gateway.core.snapshot import BackendView
 
-__all__ = ["Ask", "Weighing"]
+__all__ = ["Ask", "Costs", "Weighing"]
+
+Costs: TypeAlias = "Sequence[tuple[str, Callable[[Weighing], float]]]"
+"""Terms of a cost: what the trace calls each, and the function that gives its seconds."""
 
 _RHO_TAU = 20.0
 _RHO_CAP = 0.85
@@ -71,8 +73,8 @@ class Weighing:
     """
 
     __slots__ = (
-        "ask", "cached", "completion", "demand", "kv", "limit", "live", "model", "needed", "offer", "prefill", "reason",
-        "shared", "step", "terms", "tier", "total", "tpot", "ttft", "view", "wait",
+        "ask", "cached", "completion", "costs", "demand", "kv", "limit", "live", "model", "needed", "offer", "prefill",
+        "reason", "seconds", "shared", "step", "tier", "total", "tpot", "ttft", "view", "wait",
     )  # fmt: skip
 
     offer: Offer
@@ -85,7 +87,8 @@ class Weighing:
     tpot: float
     ttft: float
     completion: float
-    terms: tuple[tuple[str, float], ...]
+    costs: Costs
+    seconds: list[float]
     total: float
 
     def __init__(self, ask: Ask, view: BackendView, model: str, tier: int) -> None:
@@ -108,16 +111,17 @@ class Weighing:
         """Work out the seconds, for the backend as it runs now; `open_after` adds a wait for room."""
         view, demand, speed = self.view, self.demand, self.offer.speed
         decoding, n, output, prompt = view.decoding, demand.sequences, demand.output_mean, demand.estimate.prompt
-        alone = speed.prefill.seconds(prompt - self.cached, self.cached) * view.prefill_factor
+        cached = self.cached
+        alone = speed.prefill.seconds(prompt - cached, cached) * view.prefill_factor
         rho = (view.prefill_pressure + alone) / _RHO_TAU
         if rho > _RHO_CAP:
             rho = _RHO_CAP
         context = prompt + output // 2
-        self.step = speed.decode.step_seconds(decoding + n, view.resident + n * context) * view.decode_factor
-        self.tpot = self.step / (1.0 - rho)
-        self.prefill = alone * (1.0 + decoding / _CHUNK)
-        self.ttft = view.backlog + self.prefill
-        self.completion = self.ttft + output * self.tpot
+        self.step = step = speed.decode.step_seconds(decoding + n, view.resident + n * context) * view.decode_factor
+        self.tpot = tpot = step / (1.0 - rho)
+        self.prefill = prefill = alone * (1.0 + decoding / _CHUNK)
+        self.ttft = ttft = view.backlog + prefill
+        self.completion = ttft + output * tpot
 
     def open_after(self, wait: float) -> None:
         """Say that the backend has room in `wait` seconds; its backlog is worked off meanwhile."""
@@ -125,16 +129,21 @@ class Weighing:
         self.ttft = max(wait, self.view.backlog) + self.prefill
         self.completion = self.ttft + self.demand.output_mean * self.tpot
 
-    def price(self, costs: Sequence[tuple[str, Callable[[Weighing], float]]]) -> None:
-        """Work out every cost, given as name and function, and their sum."""
-        terms: list[tuple[str, float]] = []
+    def price(self, costs: Costs) -> None:
+        """Work out the seconds of every cost, and their sum."""
+        self.costs = costs
+        self.seconds = seconds = []
         total = 0.0
-        for name, seconds in costs:
-            value = seconds(self)
+        for _, cost in costs:
+            value = cost(self)
             total += value
-            terms.append((name, value))
-        self.terms = tuple(terms)
+            seconds.append(value)
         self.total = total
+
+    @property
+    def backend(self) -> str:
+        """The backend's name."""
+        return self.view.backend.name
 
     @property
     def footprint(self) -> Footprint:
@@ -146,6 +155,7 @@ class Weighing:
         name = self.view.backend.name
         if not self.live:
             return Candidate(name, self.model, self.tier, self.reason, self.limit, self.needed)
+        terms = tuple([(term, seconds) for (term, _), seconds in zip(self.costs, self.seconds, strict=True)])
         return Candidate(
-            name, self.model, self.tier, self.reason, self.limit, self.needed, self.terms, self.total, self.footprint
+            name, self.model, self.tier, self.reason, self.limit, self.needed, terms, self.total, self.footprint
         )

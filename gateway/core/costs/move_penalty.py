@@ -30,4 +30,7 @@ class MovePenalty:
         hit = weighing.ask.request.hits.get(weighing.view.backend.name)
         if hit is not None and hit.share * hit.trust >= home:
             return 0.0
-        return max(self.share * weighing.completion, self.floor)
+        share = self.share * weighing.completion
+        if share > self.floor:
+            return share
+        return self.floor

@@ -11,6 +11,9 @@ from gateway.core.weighing import Weighing
 __all__ = ["Healthy"]
 
 
+_WORKING = (Health.UP, Health.TRIAL)
+
+
 @dataclass(frozen=True, slots=True)
 class Healthy:
     """Passes backends that are up or on trial. One that was not probed yet is taken for one that is still loading."""
@@ -19,7 +22,7 @@ class Healthy:
         """DOWN, LOADING, DRAINING, BREAKER_OPEN (with seconds left to its next trial as what is needed), or None."""
         view = candidate.view
         health = view.health
-        if health is Health.UP or health is Health.TRIAL:
+        if health in _WORKING:
             return None
         if health is Health.OPEN:
             if view.retry_at is not None:
