@@ -91,7 +91,7 @@ class Server(Spec):
     """HOST:PORT of metrics, health, dashboard and admin API. It asks for no key: keep it on loopback."""
     tls: Tls | None = None
     """HTTPS on the public port; without it kvgate speaks plain HTTP."""
-    keepalive: Annotated[Duration, Field(ge=1)] = 15.0
+    keepalive: Annotated[Duration, Field(ge=0.1)] = 15.0
     """Silence after which the client of a stream gets a comment, so that neither it nor a proxy before it gives up. In
     the queue it begins after twice as long: with it the status is 200, and a refusal can only come as an event."""
     workers: Annotated[Whole, AfterValidator(_one_worker)] = 1

@@ -88,6 +88,7 @@ class StreamExchange(ClientExchange):
 
     async def run(self) -> None:
         """As `ClientExchange.run`."""
+        self._keepalive.restart(self.limits.keepalive_s)  # some engines send no head before the first token
         try:
             await super().run()
         finally:
@@ -106,8 +107,6 @@ class StreamExchange(ClientExchange):
             return
         if kind.lower().startswith(("application/json", "text/html")):
             self.refuse()
-        else:
-            self._keepalive.restart(self.limits.keepalive_s)
 
     def body(self, data: bytes) -> None:
         """One read: frame, look, write."""

@@ -95,6 +95,8 @@ def _view(raw: dict[str, Any]) -> BackendView:
     if "retry_in" in raw:
         raw["retry_at"] = fleet.NOW + raw.pop("retry_in")
     shared = {key: raw.pop(key) for key in ("window", "prefill", "step") if key in raw}
+    if "surfaces" in raw:
+        shared["surfaces"] = frozenset(raw.pop("surfaces"))
     models = raw.pop("models", ["m"])
     detected = frozenset(raw.pop("detected", ()))
     raw["offers"] = tuple(fleet.offer(model, abilities=detected, **shared) for model in models)
@@ -106,7 +108,7 @@ def _request(raw: dict[str, Any]) -> Request:
         raw["label"] = Label.parse(raw["label"])
     if "consent" in raw:
         raw["consent"] = Consent[raw["consent"].upper()]
-    for key in ("needs", "tried"):
+    for key in ("needs", "tried", "surfaces"):
         if key in raw:
             raw[key] = frozenset(raw[key])
     if "hits" in raw:

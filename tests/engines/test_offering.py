@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gateway.engines.offering import How, markdown, offering
 from gateway.engines.registry import ENGINES
-from tests.engines.spoken import SPOKEN
+from gateway.wire.translations import SPOKEN
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "surfaces.md"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.engines.offering import markdown
-from tests.engines.spoken import SPOKEN
+from gateway.wire.translations import SPOKEN
 from tests.engines.test_offering import DOCUMENT
 
 if __name__ == "__main__":

@@ -285,14 +285,17 @@ async def test_keepalive_comments_until_the_first_token(make_rig: MakeRig) -> No
     assert rig.down.ended
 
 
-async def test_no_keepalive_before_the_engine_s_head(make_rig: MakeRig) -> None:
+async def test_s8_keepalives_come_before_the_engine_s_head_too(make_rig: MakeRig) -> None:
     rig = await make_rig(silent())
     rig.limits = Limits(2.0, 60.0, 10.0, 5.0, 5.0, 1 << 20)
     running = asyncio.create_task(rig.stream())
     await rig.engine.until(lambda: bool(rig.engine.requests))
-    rig.pass_time(50.0)
+    rig.pass_time(4.9)
     assert not rig.down.started
-    rig.pass_time(11.0)
+    rig.pass_time(0.2)
+    assert rig.down.body == b": keepalive\n\n"
+    assert not rig.down.shown
+    rig.pass_time(56.0)
     with pytest.raises(TimedOut) as caught:
         await running
     assert not caught.value.started
