@@ -14,6 +14,7 @@ RETRY_AFTER_MAX = 59
 """Seconds; SDKs ignore a Retry-After of a minute and more."""
 RETRY_DEFAULT = 5.0
 """Seconds of work ahead when nothing better is known: about one health probe."""
+_BACKLOG, _SLOTS = Reason.PREFILL_BACKLOG, Reason.SLOTS_FULL  # see `admission`: looked up for each full backend
 _FOREIGN_WAIT = 30.0
 """Seconds to wait for room that only others' traffic can free: about half the half-life of the foreign estimate."""
 
@@ -26,13 +27,13 @@ def wait_for_room(view: BackendView, reason: Reason, limit: float, needed: float
     their mean.
     """
     missing = needed - limit
-    if reason is Reason.PREFILL_BACKLOG:
+    if reason is _BACKLOG:
         return max(0.0, missing)
     running = view.running
     if running <= 0:
         return _FOREIGN_WAIT
     ends = missing
-    if reason is not Reason.SLOTS_FULL:
+    if reason is not _SLOTS:
         ends = missing * running / view.reserved if view.reserved > 0 else 1.0
     return min(max(ends, 1.0), running) * service / running
 

@@ -20,6 +20,9 @@ class Probed(StrEnum):
     DOWN = "down"
 
 
+_PROBED_UP, _UP = Probed.UP, Health.UP  # see `admission`: every snapshot reads these for each backend
+
+
 def health_of(probed: Probed, breaker: BackendBreaker, draining: bool, now: float) -> tuple[Health, float | None]:
     """The backend's state, and when its next trial is let through if the breaker is open.
 
@@ -27,6 +30,8 @@ def health_of(probed: Probed, breaker: BackendBreaker, draining: bool, now: floa
     """
     if draining:
         return Health.DRAINING, None
+    if probed is _PROBED_UP and breaker.retry_at is None:
+        return _UP, None
     if probed is Probed.DOWN:
         return Health.DOWN, None
     if probed is Probed.LOADING:
