@@ -254,7 +254,9 @@ class Dispatcher:
         if arrival.looked_at != version:
             arrival.looked_at = version
             models = tuple(request.estimates)
-            arrival.request = replace(request, hits=self.leases.experience.hits(arrival.chain, models, snapshot.views))
-            if request.id in self._waiting:
-                self._waiting.replace(arrival.request)
+            hits = self.leases.experience.hits(arrival.chain, models, snapshot.views)
+            if hits != request.hits:
+                arrival.request = replace(request, hits=hits)
+                if request.id in self._waiting:
+                    self._waiting.replace(arrival.request)
         return arrival.request
