@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway.wire.anthropic import answer_from_chat as messages_answer
+from gateway.wire.anthropic import answer_to_chat as messages_chat_answer
+from gateway.wire.anthropic import request_from_chat as messages_request
 from gateway.wire.anthropic import request_to_chat as messages_chat_request
 from gateway.wire.anthropic.stream_from_chat import MessageWriter
+from gateway.wire.anthropic.stream_to_chat import ChatWriter as MessagesChatWriter
 from gateway.wire.chained import Chained
 from gateway.wire.surfaces import SURFACES
 from gateway.wire.translation import Stamp, StreamWriter, Translated, Translation
@@ -30,6 +33,7 @@ class _Pair:
 
 _DIRECT: dict[tuple[str, str], Translation] = {
     ("messages", "chat"): _Pair(messages_chat_request.to_chat, messages_answer.answer, MessageWriter),
+    ("chat", "messages"): _Pair(messages_request.from_chat, messages_chat_answer.answer, MessagesChatWriter),
 }
 """By client's surface and the engine's."""
 
