@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
-import httpx
+import httpx2
 from anthropic import Anthropic
 from anthropic.types import Message, MessageParam, RawMessageStreamEvent, ToolParam
 from anthropic.types.tool_choice_param import ToolChoiceParam
@@ -61,11 +61,11 @@ def events(body: bytes) -> list[Any]:
 
 def final_message(body: bytes) -> Message:
     """What the SDK's own stream makes of it."""
-    answered = httpx.MockTransport(
-        lambda _: httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
+    answered = httpx2.MockTransport(
+        lambda _: httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body)
     )
     with (
-        Anthropic(api_key="k", base_url="http://test", http_client=httpx.Client(transport=answered)) as client,
+        Anthropic(api_key="k", base_url="http://test", http_client=httpx2.Client(transport=answered)) as client,
         client.messages.stream(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}]) as stream,
     ):
         return stream.get_final_message()
@@ -73,11 +73,11 @@ def final_message(body: bytes) -> Message:
 
 def final_completion(body: bytes) -> ChatCompletion:
     """What the other SDK's own stream makes of chat chunks."""
-    answered = httpx.MockTransport(
-        lambda _: httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
+    answered = httpx2.MockTransport(
+        lambda _: httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body)
     )
     with (
-        OpenAI(api_key="k", base_url="http://test", http_client=httpx.Client(transport=answered)) as client,
+        OpenAI(api_key="k", base_url="http://test", http_client=httpx2.Client(transport=answered)) as client,
         client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}]) as stream,
     ):
         return stream.get_final_completion()
