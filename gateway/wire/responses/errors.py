@@ -2,15 +2,64 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
-from gateway.errors import GatewayError
+from gateway.errors import ContextTooLong, GatewayError, NotAdmitted
 
 __all__ = ["error_event"]
 
 
 def error_event(err: GatewayError) -> bytes:
-    """One server-sent event after which no `response.completed` may come."""
+    """Two server-sent events, as OpenAI sends them; no `response.completed` may come after them.
+
+    The SDKs raise at a top-level `error`; Codex skips that event and reads `response.failed`, whose code tells it
+    whether to compact, to wait or to give up.
+    """
     error = {"message": err.message, "type": err.type, "param": err.param, "code": err.code}
-    event = {"type": "error", "code": err.code, "message": err.message, "param": err.param, "error": error}
-    return b"event: error\ndata: " + msgspec.json.encode(event) + b"\n\n"
+    told = {**error, "type": "error", "sequence_number": 0, "error": error}
+    failed = {
+        "type": "response.failed",
+        "sequence_number": 1,
+        "response": {
+            "id": f"resp_{err.decision_id or 'failed'}",
+            "object": "response",
+            "created_at": 0,
+            "status": "failed",
+            "error": _failure(err),
+            "incomplete_details": None,
+            "instructions": None,
+            "metadata": {},
+            "model": "",
+            "output": [],
+            "parallel_tool_calls": True,
+            "temperature": None,
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+            "usage": None,
+        },
+    }
+    return (
+        b"event: error\ndata: "
+        + msgspec.json.encode(told)
+        + b"\n\nevent: response.failed\ndata: "
+        + msgspec.json.encode(failed)
+        + b"\n\n"
+    )
+
+
+def _failure(err: GatewayError) -> dict[str, str]:
+    # The codes are those that Codex knows (codex-rs, codex-api/src/sse/responses.rs): it compacts on the first, waits
+    # as long as the message of the second says, shows that of the third and gives up, and tries again on the last.
+    if isinstance(err, ContextTooLong) or err.code == ContextTooLong.code:
+        return {"code": "context_length_exceeded", "message": err.message}
+    if err.status == 429 or (isinstance(err, NotAdmitted) and err.retry_after is not None):
+        message = err.message
+        if err.retry_after is not None and "try again in" not in message.lower():
+            message = f"{message} Please try again in {max(1, math.ceil(err.retry_after))} s."
+        return {"code": "rate_limit_exceeded", "message": message}
+    if 400 <= err.status < 499:
+        return {"code": "invalid_prompt", "message": err.message}
+    return {"code": "server_error", "message": err.message}

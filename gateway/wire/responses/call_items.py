@@ -1,0 +1,184 @@
+"""Calls of a client's tools as items of an answer, by the kind that the client knows each tool as."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from typing import Any
+
+import msgspec
+
+from gateway.wire.responses.asked import Origin, ToolKind
+from gateway.wire.responses.custom_input import CustomInput
+from gateway.wire.responses.output_items import Emit
+
+__all__ = ["CallItem", "call_item"]
+
+_SHELL_OPTIONS = ("timeout_ms", "user", "working_directory")
+
+
+class CallItem(ABC):
+    """One call. A subclass says what its item looks like and which events tell of its arguments."""
+
+    __slots__ = ("_arguments", "_call_id", "_index", "_origin", "id")
+
+    prefix = ""
+    """How ids of such items begin."""
+
+    def __init__(self, item_id: str, index: int, call_id: str, origin: Origin) -> None:
+        self.id = item_id
+        self._index = index
+        self._call_id = call_id
+        self._origin = origin
+        self._arguments: list[str] = []
+
+    def open(self, emit: Emit) -> None:
+        """The call has begun; its arguments follow."""
+        emit("response.output_item.added", {"output_index": self._index, "item": self._item("in_progress", "")})
+
+    def add(self, emit: Emit, fragment: str) -> None:
+        """Some more of the arguments."""
+        self._arguments.append(fragment)
+        self._grow(emit, fragment)
+
+    def close(self, emit: Emit, status: str) -> dict[str, Any]:
+        """The arguments are whole."""
+        self._finish(emit)
+        item = self._item(status, self._text())
+        emit("response.output_item.done", {"output_index": self._index, "item": item})
+        return item
+
+    @abstractmethod
+    def _grow(self, emit: Emit, fragment: str) -> None:
+        """Tell of a fragment."""
+
+    @abstractmethod
+    def _finish(self, emit: Emit) -> None:
+        """Tell that the arguments are whole."""
+
+    def _text(self) -> str:
+        return "".join(self._arguments)
+
+    def _item(self, status: str, text: str) -> dict[str, Any]:
+        return {"id": self.id, "status": status, "call_id": self._call_id, **self._own(text)}
+
+    @abstractmethod
+    def _own(self, text: str) -> dict[str, Any]:
+        """What only items of this kind have; `text` are the arguments so far."""
+
+    def _name(self) -> dict[str, Any]:
+        space = self._origin.namespace
+        return {"name": self._origin.name} | ({} if space is None else {"namespace": space})
+
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": self.id, "output_index": self._index}
+
+
+class _FunctionCall(CallItem):
+    __slots__ = ()
+
+    prefix = "fc"
+
+    def _grow(self, emit: Emit, fragment: str) -> None:
+        emit("response.function_call_arguments.delta", {**self._place(), "delta": fragment})
+
+    def _finish(self, emit: Emit) -> None:
+        done = {**self._place(), "name": self._origin.name, "arguments": self._text()}
+        emit("response.function_call_arguments.done", done)
+
+    def _own(self, text: str) -> dict[str, Any]:
+        return {"type": "function_call", **self._name(), "arguments": text}
+
+
+class _CustomCall(CallItem):
+    __slots__ = ("_input",)
+
+    prefix = "ctc"
+
+    def __init__(self, item_id: str, index: int, call_id: str, origin: Origin) -> None:
+        super().__init__(item_id, index, call_id, origin)
+        self._input = CustomInput()
+
+    def _grow(self, emit: Emit, fragment: str) -> None:
+        self._tell(emit, self._input.add(fragment))
+
+    def _finish(self, emit: Emit) -> None:
+        self._tell(emit, self._input.end())
+        emit("response.custom_tool_call_input.done", {**self._place(), "input": self._text()})
+
+    def _text(self) -> str:
+        return self._input.text
+
+    def _tell(self, emit: Emit, text: str) -> None:
+        if text:
+            emit("response.custom_tool_call_input.delta", {**self._place(), "delta": text})
+
+    def _own(self, text: str) -> dict[str, Any]:
+        return {"type": "custom_tool_call", **self._name(), "input": text}
+
+
+class _SilentCall(CallItem):
+    # The API has no events for pieces of such calls.
+    __slots__ = ()
+
+    def _grow(self, emit: Emit, fragment: str) -> None:
+        pass
+
+    def _finish(self, emit: Emit) -> None:
+        pass
+
+
+class _ShellCall(_SilentCall):
+    __slots__ = ()
+
+    prefix = "lsh"
+
+    def _own(self, text: str) -> dict[str, Any]:
+        asked = _object(text) or {"command": text}
+        command, env = asked.get("command"), asked.get("env")
+        if isinstance(command, str):
+            command = ["bash", "-lc", command] if command else []
+        action: dict[str, Any] = {
+            "type": "exec",
+            "command": [str(word) for word in command] if isinstance(command, list) else [],
+            "env": {key: str(value) for key, value in env.items()} if isinstance(env, dict) else {},
+        }
+        action |= {name: asked[name] for name in _SHELL_OPTIONS if asked.get(name) is not None}
+        return {"type": "local_shell_call", "action": action}
+
+
+class _SearchCall(_SilentCall):
+    __slots__ = ()
+
+    prefix = "tsc"
+
+    def _own(self, text: str) -> dict[str, Any]:
+        asked = _object(text)
+        if asked is None:
+            asked = {"query": text} if text else {}
+        return {"type": "tool_search_call", "execution": "client", "arguments": asked}
+
+
+_CLASSES: dict[ToolKind, type[CallItem]] = {
+    ToolKind.FUNCTION: _FunctionCall,
+    ToolKind.CUSTOM: _CustomCall,
+    ToolKind.LOCAL_SHELL: _ShellCall,
+    ToolKind.TOOL_SEARCH: _SearchCall,
+}
+
+
+def call_item(origin: Origin, stamp_id: str, index: int, call_id: str | None) -> CallItem:
+    """The item for a call of that tool, at that place of the output; an id is made where the engine gave none."""
+    kind = _CLASSES[origin.kind]
+    return kind(f"{kind.prefix}_{stamp_id}_{index}", index, call_id or f"call_{stamp_id}_{index}", origin)
+
+
+def _object(arguments: str) -> dict[str, Any] | None:
+    try:
+        value = msgspec.json.decode(arguments)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        try:
+            value = json.loads(arguments.encode("utf-8", "replace"), strict=False)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, dict) else None

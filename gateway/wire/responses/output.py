@@ -1,0 +1,128 @@
+"""The output of an answer as it grows out of chat's messages, whole or in pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gateway.errors import StreamBroken
+from gateway.wire.responses.asked import Asked
+from gateway.wire.responses.call_items import CallItem, call_item
+from gateway.wire.responses.chat_answer import Call, Delta, text_of
+from gateway.wire.responses.output_items import Emit, Item, MessageItem, ReasoningItem
+from gateway.wire.translation import Stamp
+
+__all__ = ["Output"]
+
+_MOST_CALLS = 1024
+"""Tool calls of one answer; more are no answer of a model."""
+
+
+class _Call:
+    """A tool call of chat: fragments wait until its name has come."""
+
+    __slots__ = ("fragments", "id", "item", "number")
+
+    def __init__(self, number: int | None, call_id: str | None) -> None:
+        self.number = number
+        self.id = call_id
+        self.item: CallItem | None = None
+        self.fragments: list[str] = []
+
+
+class Output:
+    """Items in the order in which they began.
+
+    Text and reasoning end where the other or a call begins. Calls stay open until the end, since chat may write
+    several at once: events name their item, so theirs alternate as chat's do.
+    """
+
+    def __init__(self, asked: Asked, stamp: Stamp, emit: Emit) -> None:
+        self._asked = asked
+        self._stamp = stamp
+        self._emit = emit
+        self._items: list[Item] = []
+        self._whole: dict[int, dict[str, Any]] = {}
+        self._open: MessageItem | ReasoningItem | None = None
+        self._calls: list[_Call] = []
+
+    def take(self, delta: Delta, logprobs: list[dict[str, Any]]) -> None:
+        """A message, or a piece of one. Raises StreamBroken for what is none."""
+        thought = delta.reasoning_content or delta.reasoning
+        if thought:
+            self._reasoning().add(self._emit, thought)
+        text = delta.content if isinstance(delta.content, str) else text_of(delta.content)
+        if text:
+            self._message().add(self._emit, "output_text", text, logprobs)
+        if delta.refusal:
+            self._message().add(self._emit, "refusal", delta.refusal, [])
+        for call in delta.tool_calls or ():
+            self._call(call)
+
+    def finish(self, status: str) -> list[dict[str, Any]]:
+        """All items as objects; the last one has the status of the answer, completed or incomplete."""
+        if any(call.item is None for call in self._calls):
+            raise StreamBroken("the engine sent a tool call without a name")
+        last = len(self._items) - 1
+        for index, item in enumerate(self._items):
+            if index not in self._whole:
+                self._whole[index] = item.close(self._emit, status if index == last else "completed")
+        return [self._whole[index] for index in range(len(self._items))]
+
+    def _reasoning(self) -> ReasoningItem:
+        if not isinstance(self._open, ReasoningItem):
+            self._close()
+            index = len(self._items)
+            self._open = ReasoningItem(f"rs_{self._stamp.id}_{index}", index, summary=self._asked.summary)
+            self._items.append(self._open)
+        return self._open
+
+    def _message(self) -> MessageItem:
+        if not isinstance(self._open, MessageItem):
+            self._close()
+            index = len(self._items)
+            self._open = MessageItem(f"msg_{self._stamp.id}_{index}", index)
+            self._items.append(self._open)
+        return self._open
+
+    def _close(self) -> None:
+        if self._open is not None:
+            index = self._items.index(self._open)
+            self._whole[index] = self._open.close(self._emit, "completed")
+            self._open = None
+
+    def _call(self, told: Call) -> None:
+        name = told.function.name if told.function is not None else None
+        arguments = told.function.arguments if told.function is not None else None
+        if isinstance(arguments, dict):  # engines of the first hour
+            arguments = msgspec.json.encode(arguments).decode()
+        if arguments is not None and not isinstance(arguments, str):
+            raise StreamBroken("the engine sent arguments that are no text")
+        call = self._call_of(told, name)
+        if arguments:
+            call.fragments.append(arguments)
+        if call.item is None and name:
+            self._close()
+            call.item = call_item(self._asked.origin(name), self._stamp.id, len(self._items), call.id or told.id)
+            self._items.append(call.item)
+            call.item.open(self._emit)
+        if call.item is not None:
+            for fragment in call.fragments:
+                call.item.add(self._emit, fragment)
+            call.fragments.clear()
+
+    def _call_of(self, told: Call, name: str | None) -> _Call:
+        for call in reversed(self._calls):
+            if told.index is None:  # some engines leave it out: what has neither an id nor a name goes on
+                if (told.id == call.id) if told.id is not None else not name:
+                    return call
+            elif told.index == call.number:
+                if told.id and name and call.id and told.id != call.id:
+                    break  # Ollama has numbered every call 0
+                return call
+        if len(self._calls) >= _MOST_CALLS:
+            raise StreamBroken(f"the engine sent more than {_MOST_CALLS} tool calls")
+        call = _Call(told.index, told.id)
+        self._calls.append(call)
+        return call

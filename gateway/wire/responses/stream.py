@@ -1,0 +1,156 @@
+"""Watch an engine's own stream of a response go by: what each event is, and what the client gets of it.
+
+Deltas, nearly all of a stream, are known by the name of their event and read past for their syntax only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gateway.errors import MalformedRequest
+from gateway.wire.responses.ending import CALLS, finish_reason
+from gateway.wire.responses.event import NOT_JSON, UNREADABLE, error_of, is_utf8, json_of, loose_error
+from gateway.wire.responses.usage import response_usage
+from gateway.wire.splice import splice_path
+from gateway.wire.sse import data_of
+from gateway.wire.stream_view import EventKind, Seen
+from gateway.wire.usage import Usage
+
+__all__ = ["ResponsesStream"]
+
+_BEGUN = ("response.created", "response.in_progress", "response.queued")
+_ENDED = ("response.completed", "response.incomplete", "response.cancelled")
+_EVENT = b"event: response."
+_NAME_ENDS = b".delta\ndata: {"
+
+
+class _AnyObject(msgspec.Struct):
+    """Reads past every member, so decoding only checks the syntax."""
+
+
+_OBJECT = msgspec.json.Decoder(_AnyObject)
+
+
+class ResponsesStream:
+    """The state of one stream, as a StreamView; it is whole when its terminal event came and not before.
+
+    model_alias: the name to show in `response.model` in place of the engine's, None to leave it.
+    """
+
+    __slots__ = ("_alias", "_usage", "done", "finish_reason", "tokens_seen")
+
+    def __init__(self, model_alias: str | None = None) -> None:
+        self.tokens_seen = 0
+        self.finish_reason: str | None = None
+        self.done = False
+        self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
+        self._usage: Usage | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the terminal event told; None before it."""
+        return self._usage
+
+    @property
+    def terminal(self) -> bool:
+        """The terminal event came."""
+        return self.done
+
+    def see(self, event: bytes) -> Seen:
+        """Look at one whole event. What clients can't read (no JSON, no UTF-8) is an ERROR."""
+        if not is_utf8(event):
+            return Seen(b"", EventKind.ERROR, NOT_JSON)
+        if not _is_delta(event):
+            return self._look(event)
+        self.tokens_seen += 1
+        return Seen(event, EventKind.TOKEN, None, True)
+
+    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
+        """The error that the body's end tells although its event has no blank line; None when it is only a cut."""
+        error = self._look(tail).error
+        return None if error is NOT_JSON else error
+
+    def closing(self) -> bytes:
+        """Nothing: what the engine sent was passed on as it came."""
+        return b""
+
+    def _look(self, event: bytes) -> Seen:
+        data = data_of(event)
+        if data is None:
+            error = loose_error(event)
+            if error is not None:
+                return Seen(b"", EventKind.ERROR, error)
+            return Seen(event, EventKind.OTHER if event.strip().startswith(b"{") else EventKind.COMMENT)
+        if data.strip() in (b"[DONE]", b"null", b""):  # chat's mark, which is none of this dialect's
+            return Seen(b"", EventKind.OTHER)
+        payload = json_of(data)
+        if payload is UNREADABLE:
+            return Seen(b"", EventKind.ERROR, NOT_JSON)
+        error = error_of(event, payload)
+        if error is not None:
+            return Seen(b"", EventKind.ERROR, error)
+        if not isinstance(payload, dict):
+            return Seen(event, EventKind.OTHER)
+        return self._known(event, data, payload)
+
+    def _known(self, event: bytes, data: bytes, payload: dict[str, Any]) -> Seen:
+        kind = payload.get("type")
+        if kind in _BEGUN:
+            return Seen(self._named(event, data, payload), EventKind.ROLE)
+        if kind in _ENDED:
+            self._end(payload)
+            return Seen(self._named(event, data, payload), EventKind.DONE)
+        if isinstance(kind, str) and kind.endswith(".delta"):
+            return self._token(event, bool(payload.get("delta")))
+        if kind == "response.output_item.added":
+            item = payload.get("item")
+            return self._token(event, isinstance(item, dict) and item.get("type") in CALLS)
+        return Seen(event, EventKind.OTHER)
+
+    def _token(self, event: bytes, token: bool) -> Seen:
+        if not token:
+            return Seen(event, EventKind.OTHER)
+        self.tokens_seen += 1
+        return Seen(event, EventKind.TOKEN, None, True)
+
+    def _end(self, payload: dict[str, Any]) -> None:
+        self.done = True
+        response = payload.get("response")
+        if isinstance(response, dict):
+            self._usage = response_usage(response.get("usage"), payload.get("timings"))
+            self.finish_reason = finish_reason(response)
+
+    def _named(self, event: bytes, data: bytes, payload: dict[str, Any]) -> bytes:
+        response = payload.get("response")
+        if self._alias is None or not isinstance(response, dict) or response.get("model") is None:
+            return event
+        try:
+            named = splice_path(data, ("response", "model"), self._alias)
+        except MalformedRequest:  # readable to SDKs only (NaN)
+            return event
+        if data in event:
+            return event.replace(data, named, 1)
+        head = b"event: " + str(payload.get("type")).encode() + b"\n"
+        return head + b"\n".join(b"data: " + line for line in named.split(b"\n")) + b"\n\n"
+
+
+def _is_delta(event: bytes) -> bool:
+    # `""` is an empty piece, or one that ends with a quote, or an empty name: these are looked at in full.
+    at = event.find(b"\n") - 6
+    if (
+        not event.startswith(_EVENT)
+        or not event.startswith(_NAME_ENDS, at)
+        or not event.endswith(b"}\n\n")
+        or event.count(b"\n") != 3
+        or b'""' in event
+        or b'"error"' in event
+        or b'"delta"' not in event
+    ):
+        return False
+    try:
+        _OBJECT.decode(memoryview(event)[at + len(_NAME_ENDS) - 1 :])
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True

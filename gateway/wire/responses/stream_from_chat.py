@@ -1,0 +1,86 @@
+"""A chat stream as the stream of a response."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gateway.errors import StreamBroken
+from gateway.wire.anthropic.reading import encode
+from gateway.wire.responses.asked import asked_of
+from gateway.wire.responses.chat_answer import ChatChunk, log_probabilities, read_chat
+from gateway.wire.responses.output import Output
+from gateway.wire.responses.response_object import INCOMPLETE, response_object, usage_figures
+from gateway.wire.translation import Stamp
+from gateway.wire.usage import UsageTally
+
+__all__ = ["ResponseWriter"]
+
+_CHUNK = msgspec.json.Decoder(ChatChunk)
+_NO_CHUNK = (b"[DONE]", b"null", b"")
+
+
+class ResponseWriter:
+    """Writes a response as its chat chunks arrive; `context` is what `to_chat` gave. A StreamWriter."""
+
+    __slots__ = ("_asked", "_events", "_finish", "_number", "_output", "_stamp", "_tally", "_told")
+
+    def __init__(self, context: object, stamp: Stamp) -> None:
+        self._asked = asked_of(context)
+        self._stamp = stamp
+        self._events: list[bytes] = []
+        self._number = 0
+        self._output = Output(self._asked, stamp, self._emit)
+        self._finish: str | None = None
+        self._tally = UsageTally()
+        self._told: object = None
+
+    def feed(self, data: bytes) -> bytes:
+        """Take one chunk's JSON; return the events that it gives. Raises StreamBroken for what is no chunk."""
+        if data.strip() in _NO_CHUNK:
+            return b""
+        chunk = read_chat(_CHUNK, data, ChatChunk)
+        if chunk.error:
+            raise StreamBroken("the engine sent an error in place of a chunk")
+        self._begin()
+        if chunk.usage is not None or chunk.timings is not None:
+            self._tally.add({"usage": chunk.usage, "timings": chunk.timings}, 0)
+            self._told = chunk.usage or self._told
+        for choice in chunk.choices or ():
+            if choice.index:
+                continue
+            if choice.delta is not None:
+                logprobs = log_probabilities(choice.logprobs) if self._asked.logprobs else []
+                self._output.take(choice.delta, logprobs)
+            self._finish = choice.finish_reason or self._finish
+        return self._written()
+
+    def end(self) -> bytes:
+        """What ends the items that are open, and the response as a whole. Raises StreamBroken for a nameless call."""
+        self._begin()
+        reason = INCOMPLETE.get(self._finish or "")
+        status = "completed" if reason is None else "incomplete"
+        output = self._output.finish(status)
+        usage = usage_figures(self._tally.total, self._told)
+        self._emit(
+            f"response.{status}",
+            {"response": response_object(self._asked, self._stamp, status, output, usage, reason)},
+        )
+        return self._written()
+
+    def _begin(self) -> None:
+        if not self._number:
+            response = response_object(self._asked, self._stamp, "in_progress")
+            self._emit("response.created", {"response": response})
+            self._emit("response.in_progress", {"response": response})
+
+    def _emit(self, kind: str, members: dict[str, Any]) -> None:
+        data = encode({"type": kind, "sequence_number": self._number, **members})
+        self._number += 1
+        self._events.append(b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")
+
+    def _written(self) -> bytes:
+        written = b"".join(self._events)
+        self._events.clear()
+        return written

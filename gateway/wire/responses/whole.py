@@ -1,0 +1,33 @@
+"""An engine's own whole response on its way to the client."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import msgspec
+
+from gateway.errors import MalformedRequest
+from gateway.wire.answer import WholeAnswer
+from gateway.wire.responses.ending import finish_reason
+from gateway.wire.responses.event import UNREADABLE, json_of
+from gateway.wire.responses.usage import response_usage
+from gateway.wire.splice import splice
+
+__all__ = ["read_answer"]
+
+
+def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
+    """Read an answer of /v1/responses; `model_alias` None leaves the model's name.
+
+    None when it is no such answer: no JSON object, one without an output, or one that failed.
+    """
+    response: Any = json_of(body)
+    if response is UNREADABLE or not isinstance(response, dict):
+        return None
+    if response.get("error") or response.get("status") == "failed" or not isinstance(response.get("output"), list):
+        return None
+    if model_alias is not None and response.get("model") not in (None, model_alias):
+        with contextlib.suppress(MalformedRequest):  # readable to SDKs only (NaN)
+            body = splice(body, {"model": msgspec.json.encode(model_alias)})
+    return WholeAnswer(body, response_usage(response.get("usage"), response.get("timings")), finish_reason(response))
