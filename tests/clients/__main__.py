@@ -46,9 +46,7 @@ async def run_all(clients: Sequence[Client], setups: Sequence[str], folder: Path
                     if flavour(setup, client) != kind:
                         continue
                     room = folder / setup / kind / client.name
-                    outcome = await run(
-                        client, setup, reached.base, reached.engine, room, reached.spoken(client), reached.access
-                    )
+                    outcome = await run(client, reached, room)
                     outcomes.append(outcome)
                     verdict = "[green]done[/]" if outcome.passed else "[red]failed[/]"
                     console.print(f"{client.name}, {setup}: {verdict} in {outcome.seconds:.1f} s", highlight=False)

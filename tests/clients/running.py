@@ -8,7 +8,7 @@ import json
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any
 from gateway import clock
 from tests.clients.client import Client, Room
 from tests.clients.engine.script import CONTENT, DONE, FILE, NOTES, Step
-from tests.clients.scripted_engine import Asked, ScriptedEngine
+from tests.clients.scripted_engine import Asked
+from tests.clients.setups import Reached
 
 __all__ = ["Outcome", "run"]
 
@@ -42,37 +43,29 @@ class Outcome:
         return not self.faults
 
 
-async def run(
-    client: Client,
-    setup: str,
-    base: str,
-    engine: ScriptedEngine,
-    folder: Path,
-    spoken: frozenset[str],
-    access: Callable[[], list[dict[str, Any]]] = list,
-) -> Outcome:
-    """Let `client` do its task against `base`, behind which `engine` answers on the surfaces `spoken`.
-
-    `folder` is new and empty; `access` gives the gateway's access log so far. Raises NotInstalled.
-    """
-    room = Room(folder / "home", folder / "work", base, client.packages())
-    room.home.mkdir(parents=True)
-    room.work.mkdir()
-    asked, refused, lines = len(engine.asked), len(engine.refused), len(access())
-    outcome = Outcome(client.name, setup)
+async def run(client: Client, at: Reached, folder: Path) -> Outcome:
+    """Let `client` do its task there; `folder` is new, and takes its home and its work. Raises NotInstalled."""
+    engine = at.engine
+    room = Room(folder / "home", folder / "work", at.base, client.packages())
+    await asyncio.to_thread(_lay_out, room)
+    asked, refused, lines = len(engine.asked), len(engine.refused), len(at.log_lines())
+    outcome = Outcome(client.name, at.setup)
     await _process(client, room, outcome)
     await asyncio.sleep(0.2)  # the last line of the access log
     news = engine.asked[asked:]
     outcome.surfaces.update(each.surface for each in news)
     outcome.faults += _files(client, room.work)
-    outcome.faults += _requests(client, news, spoken)
+    outcome.faults += _requests(client, news, at.spoken(client))
     outcome.faults += [f"the engine refused: {each}" for each in engine.refused[refused:]]
-    outcome.faults += [
-        _told(line) for line in access()[lines:] if line["status"] >= 400 or line["outcome"] != "completed"
-    ]
+    outcome.faults += [told for line in at.log_lines()[lines:] if (told := _complaint(line))]
     if client.reports and outcome.status == 0:
         outcome.faults += _reports(client, outcome.output)
     return outcome
+
+
+def _lay_out(room: Room) -> None:
+    room.home.mkdir(parents=True)
+    room.work.mkdir()
 
 
 async def _process(client: Client, room: Room, outcome: Outcome) -> None:
@@ -179,7 +172,10 @@ def _reports(client: Client, output: str) -> list[str]:
     ]
 
 
-def _told(line: dict[str, Any]) -> str:
-    return "access log: " + json.dumps(
-        {k: line.get(k) for k in ("surface", "path", "status", "outcome", "reason", "error")}
-    )
+def _complaint(line: dict[str, Any]) -> str:
+    """What is wrong in a line of the gateway's log, or nothing."""
+    if line.get("event") != "request":
+        return f"log: {line.get('message')}" if line["level"] in ("error", "critical") else ""
+    if line["status"] < 400 and line["outcome"] == "completed":
+        return ""
+    return "access log: " + ", ".join(f"{name} {line.get(name)}" for name in ("route", "status", "outcome", "reason"))

@@ -14,6 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
+from gateway.wire.surfaces import SURFACES
 from tests.clients.engine import chat, messages, ollama, responses
 from tests.clients.engine.pages import WINDOW, pages
 from tests.clients.engine.script import Script, Step, Turn
@@ -107,6 +108,8 @@ class ScriptedEngine:
             application.router.add_post(_SPEECH[name].path, partial(self._generate, name))
         for path, answer in pages(self.flavour, self.models, self.probed).items():
             application.router.add_route("*", path, answer)
+        if self.flavour == "vllm":
+            application.router.add_get("/openapi.json", self._routes)
         application.router.add_route("*", "/{rest:.*}", self._unknown)
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
@@ -160,6 +163,10 @@ class ScriptedEngine:
         if self.flavour == "anthropic":
             return tuple(messages.messages_complaints(body, request.headers))
         return ()
+
+    async def _routes(self, request: web.Request) -> web.Response:
+        self.probed.append(request.path)
+        return web.json_response({"paths": {SURFACES[name].path: {} for name in FLAVOURS[self.flavour]}})
 
     async def _unknown(self, request: web.Request) -> web.Response:
         try:

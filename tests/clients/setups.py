@@ -41,12 +41,11 @@ class Reached:
         only = {"translated": frozenset({"chat", "completions"}), "from messages": frozenset({"messages"})}
         return only.get(self.setup, client.surfaces)
 
-    def access(self) -> list[dict[str, Any]]:
-        """The lines of the gateway's access log so far."""
+    def log_lines(self) -> list[dict[str, Any]]:
+        """The lines of the gateway's log so far."""
         if self.log is None:
             return []
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
-        return [line for line in lines if line.get("event") == "request"]
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
 
 def flavour(setup: str, client: Client) -> str:

@@ -53,5 +53,5 @@ async def test_a_client_does_its_task(client: Client, setup: str, reached: Reach
     if not client.there():
         pytest.skip(f"{client.name} is not installed")
     at = await reached(setup, flavour(setup, client))
-    outcome = await run(client, setup, at.base, at.engine, tmp_path, at.spoken(client), at.access)
+    outcome = await run(client, at, tmp_path / "client")
     assert outcome.passed, "\n".join([*outcome.faults, outcome.output[-2000:]])

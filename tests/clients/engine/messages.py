@@ -53,8 +53,13 @@ def messages_complaints(body: Mapping[str, Any], headers: Mapping[str, str]) -> 
     if not isinstance(body.get("max_tokens"), int):
         yield "no max_tokens"
     open_calls: set[str] = set()
+    roles = (
+        "user",
+        "assistant",
+        *(("system",) if "mid-conversation-system" in headers.get("anthropic-beta", "") else ()),
+    )
     for number, message in enumerate(body["messages"]):
-        if message["role"] not in ("user", "assistant"):
+        if message["role"] not in roles:
             yield f"messages[{number}].role={message['role']}"
         content = message["content"]
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
