@@ -14,6 +14,10 @@ from gateway.wire.anthropic.stream import MessagesStream
 from gateway.wire.assemble import Assembler
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.chat_stream import ChatStream
+from gateway.wire.responses import whole as responses_whole
+from gateway.wire.responses.assemble import ResponseAssembler
+from gateway.wire.responses.edits import edits as responses_edits
+from gateway.wire.responses.stream import ResponsesStream
 from gateway.wire.sse import Framer, data_of
 from gateway.wire.stream_view import StreamView
 from gateway.wire.translated_stream import Framing
@@ -66,6 +70,12 @@ FORMATS: Mapping[str, Format] = {
     "chat": Format(_chat_view("chat"), lambda chat: Assembler("chat", prompts=chat.prompts), read_answer),
     "completions": Format(
         _chat_view("completions"), lambda chat: Assembler("completions", prompts=chat.prompts), read_answer
+    ),
+    "responses": Format(
+        lambda _chat, alias, _usage: ResponsesStream(alias),
+        lambda _chat: ResponseAssembler(),
+        responses_whole.read_answer,
+        lambda _body, served_as, stream, max_tokens: responses_edits(served_as, stream, max_tokens),
     ),
     "messages": Format(
         lambda _chat, alias, _usage: MessagesStream(alias),

@@ -16,6 +16,9 @@ from gateway.wire.anthropic import request_to_chat as messages_chat_request
 from gateway.wire.anthropic.stream_from_chat import MessageWriter
 from gateway.wire.anthropic.stream_to_chat import ChatWriter as MessagesChatWriter
 from gateway.wire.chained import Chained
+from gateway.wire.responses import answer_from_chat as responses_answer
+from gateway.wire.responses import request_to_chat as responses_chat_request
+from gateway.wire.responses.stream_from_chat import ResponseWriter
 from gateway.wire.surfaces import SURFACES
 from gateway.wire.translation import Stamp, StreamWriter, Translated, Translation
 
@@ -33,6 +36,7 @@ class _Pair:
 
 _DIRECT: dict[tuple[str, str], Translation] = {
     ("messages", "chat"): _Pair(messages_chat_request.to_chat, messages_answer.answer, MessageWriter),
+    ("responses", "chat"): _Pair(responses_chat_request.to_chat, responses_answer.answer, ResponseWriter),
     ("chat", "messages"): _Pair(messages_request.from_chat, messages_chat_answer.answer, MessagesChatWriter),
 }
 """By client's surface and the engine's."""
