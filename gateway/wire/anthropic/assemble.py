@@ -66,9 +66,9 @@ class MessageAssembler:
             self._message = dict(payload["message"])
             self._tally.add(self._message.get("usage"))
         elif kind == "content_block_start":
-            self._blocks[payload["index"]] = dict(payload["content_block"])
+            self._blocks[_index(payload)] = dict(payload["content_block"])
         elif kind == "content_block_delta":
-            self._grow(payload["index"], payload["delta"])
+            self._grow(_index(payload), payload["delta"])
         elif kind == "message_delta":
             self._end(payload.get("delta") or {}, payload.get("usage") or {})
         elif kind == "message_stop":
@@ -105,6 +105,13 @@ class MessageAssembler:
             return msgspec.json.encode(message)
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             raise StreamBroken("the engine's answer can't be put together") from error
+
+
+def _index(payload: dict[str, Any]) -> int:
+    index = payload["index"]
+    if not isinstance(index, int):
+        raise TypeError("a block's index is a number")
+    return index
 
 
 def _text(value: object) -> str:
