@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import anthropic.types
 import ollama
@@ -12,7 +12,7 @@ import openai.types.chat
 import openai.types.responses
 from pydantic import TypeAdapter
 
-__all__ = ["EVENTS", "WHOLE", "Ill", "Said", "arguments_of", "need"]
+__all__ = ["WHOLE", "Ill", "Said", "arguments_of", "check_event", "need"]
 
 WHOLE: dict[str, TypeAdapter[Any]] = {
     "chat": TypeAdapter(openai.types.chat.ChatCompletion),
@@ -27,13 +27,30 @@ WHOLE: dict[str, TypeAdapter[Any]] = {
 }
 """A whole answer, by surface."""
 
-EVENTS: dict[str, TypeAdapter[Any]] = {
-    **WHOLE,
-    "chat": TypeAdapter(openai.types.chat.ChatCompletionChunk),
-    "responses": TypeAdapter(openai.types.responses.ResponseStreamEvent),
-    "messages": TypeAdapter(anthropic.types.RawMessageStreamEvent),
+_CHUNK = TypeAdapter(openai.types.chat.ChatCompletionChunk)
+
+
+def _by_type(union: Any) -> dict[str, TypeAdapter[Any]]:
+    """The members of a union of models by what their `type` says."""
+    members = get_args(get_args(union)[0])
+    return {get_args(member.model_fields["type"].annotation)[0]: TypeAdapter(member) for member in members}
+
+
+_NAMED = {
+    "responses": _by_type(openai.types.responses.ResponseStreamEvent),
+    "messages": _by_type(anthropic.types.RawMessageStreamEvent),
 }
-"""One event of a stream, by surface."""
+
+
+def check_event(surface: str, event: Any) -> None:
+    """Hold one event of a stream to the SDK's type of it. Raises Ill or pydantic's ValidationError."""
+    if surface not in _NAMED:
+        (_CHUNK if surface == "chat" else WHOLE[surface]).validate_python(event)
+        return
+    adapter = _NAMED[surface].get(event["type"])
+    need(adapter, f"no SDK knows the event {event['type']}")
+    assert adapter is not None
+    adapter.validate_python(event)
 
 
 class Ill(Exception):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from tests.clients.answers.said import EVENTS, Said, arguments_of, need
+from tests.clients.answers.said import Said, arguments_of, check_event, need
 from tests.clients.answers.whole import messages, responses
 
 __all__ = ["chat_chunks", "completion_chunks", "message_events", "ollama_lines", "response_events"]
@@ -16,7 +16,7 @@ def _validated(surface: str, events: Iterable[Any]) -> list[Any]:
     found = list(events)
     need(found, "no events")
     for event in found:
-        EVENTS[surface].validate_python(event)
+        check_event(surface, event)
     return found
 
 
@@ -106,7 +106,7 @@ def ollama_lines(lines: list[Any]) -> Said:
     need([line["done"] for line in lines] == [False] * (len(lines) - 1) + [True], "only the last line is the end")
     found = Said(usage=(lines[-1]["prompt_eval_count"], lines[-1]["eval_count"]))
     for line in lines:
-        EVENTS["ollama_chat" if "message" in line else "ollama_generate"].validate_python(line)
+        check_event("ollama_chat" if "message" in line else "ollama_generate", line)
         message = line.get("message") or {"content": line["response"], "thinking": line.get("thinking")}
         found.text += message["content"]
         found.thought += message.get("thinking") or ""
