@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.responses.decoding import UNREADABLE, json_of
 from gateway.wire.responses.ending import finish_reason
-from gateway.wire.responses.event import UNREADABLE, error_of, json_of
+from gateway.wire.responses.event import error_of
 from gateway.wire.responses.usage import response_usage
 from gateway.wire.splice import splice
 from gateway.wire.sse import data_of
@@ -86,7 +88,7 @@ class ResponseAssembler:
         try:
             self._whole = bytes(_END.decode(data).response)
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
-            self._whole = msgspec.json.encode(response)  # readable to SDKs only (NaN)
+            self._whole = json.dumps(response).encode()  # readable to SDKs only (NaN)
         self._response = response
         self.usage = response_usage(response.get("usage"), payload.get("timings"))
         self.finish_reason = finish_reason(response)

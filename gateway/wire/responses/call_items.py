@@ -144,7 +144,7 @@ class _ShellCall(_SilentCall):
             "env": {key: str(value) for key, value in env.items()} if isinstance(env, dict) else {},
         }
         action |= {name: asked[name] for name in _SHELL_OPTIONS if asked.get(name) is not None}
-        return {"type": "local_shell_call", "action": action}
+        return {"type": "local_shell_call", "action": _raw(action)}
 
 
 class _SearchCall(_SilentCall):
@@ -156,7 +156,7 @@ class _SearchCall(_SilentCall):
         asked = _object(text)
         if asked is None:
             asked = {"query": text} if text else {}
-        return {"type": "tool_search_call", "execution": "client", "arguments": asked}
+        return {"type": "tool_search_call", "execution": "client", "arguments": _raw(asked)}
 
 
 _CLASSES: dict[ToolKind, type[CallItem]] = {
@@ -174,11 +174,13 @@ def call_item(origin: Origin, stamp_id: str, index: int, call_id: str | None) ->
 
 
 def _object(arguments: str) -> dict[str, Any] | None:
+    # Numbers of any size, and line breaks within texts, as models write them.
     try:
-        value = msgspec.json.decode(arguments)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        try:
-            value = json.loads(arguments.encode("utf-8", "replace"), strict=False)
-        except (ValueError, RecursionError):
-            return None
+        value = json.loads(arguments.encode("utf-8", "replace"), strict=False, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
     return value if isinstance(value, dict) else None
+
+
+def _raw(value: object) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())

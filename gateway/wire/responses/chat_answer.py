@@ -6,19 +6,14 @@ from typing import Any
 
 import msgspec
 
-from gateway.wire.anthropic.chat_answer import Call, Delta, Function, read_chat, text_of
+from gateway.wire.anthropic.chat_answer import Call, Delta, text_of
 
-__all__ = [
-    "Call",
-    "ChatAnswer",
-    "ChatChunk",
-    "Choice",
-    "Delta",
-    "Function",
-    "log_probabilities",
-    "read_chat",
-    "text_of",
-]
+__all__ = ["Call", "ChatAnswer", "ChatChunk", "Choice", "Delta", "log_probabilities", "text_of"]
+
+_BYTES = 64
+"""The most that one token is made of."""
+_UNLIKELY = 9999.0
+"""OpenAI's word for a token that is hardly possible, in place of minus infinity."""
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -64,4 +59,10 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _token(entry: dict[str, Any]) -> dict[str, Any]:
-    return {"token": entry.get("token"), "bytes": entry.get("bytes") or [], "logprob": entry.get("logprob")}
+    token, logprob, raw = entry.get("token"), entry.get("logprob"), entry.get("bytes")
+    known = isinstance(raw, list) and len(raw) <= _BYTES and all(type(each) is int and 0 <= each < 256 for each in raw)
+    return {
+        "token": token if isinstance(token, str) else "",
+        "bytes": raw if known else [],
+        "logprob": float(logprob) if type(logprob) in (int, float) and -_UNLIKELY < logprob <= 0 else -_UNLIKELY,
+    }

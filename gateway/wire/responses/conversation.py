@@ -14,6 +14,7 @@ import msgspec
 from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list
 from gateway.wire.responses import item_shapes as shapes
+from gateway.wire.responses.assistant_turn import AssistantTurn
 from gateway.wire.responses.parts import SEPARATOR, Part, content_of, content_parts
 from gateway.wire.responses.toolbox import Toolbox
 
@@ -41,9 +42,7 @@ class Conversation:
         self._system: list[Part] = []
         self._begun = False
         self._user: list[Part] = []  # of the turn that is not closed yet
-        self._texts: list[str] = []  # of the assistant's message that is not closed yet
-        self._thoughts: list[str] = []
-        self._calls: list[bytes] = []
+        self._assistant = AssistantTurn()
 
     def instructions(self, text: str) -> None:
         """What stands above all items."""
@@ -84,7 +83,7 @@ class Conversation:
         parts = content_parts(message.content, f"{path}.content", self._lost)
         if message.role == "assistant":
             self._turn_to_assistant()
-            self._texts += [part for part in parts if isinstance(part, str)]
+            self._assistant.texts += [part for part in parts if isinstance(part, str)]
         elif message.role == "user":
             self._turn_to_user().extend(parts)
         elif message.role not in ("system", "developer"):
@@ -107,7 +106,7 @@ class Conversation:
         for name, raw in (("content", thought.content), ("summary", thought.summary)):
             texts = content_parts(raw, f"{path}.{name}", self._lost)
             if texts:
-                self._thoughts += [text for text in texts if isinstance(text, str)]
+                self._assistant.thoughts += [text for text in texts if isinstance(text, str)]
                 return
 
     def _function_call(self, item: msgspec.Raw, path: str) -> None:
@@ -155,8 +154,7 @@ class Conversation:
 
     def _call(self, call_id: str, name: str, arguments: str) -> None:
         self._turn_to_assistant()
-        function = b'{"name":' + encode(name) + b',"arguments":' + encode(arguments) + b"}"
-        self._calls.append(b'{"id":' + encode(call_id) + b',"type":"function","function":' + function + b"}")
+        self._assistant.call(call_id, name, arguments)
 
     def _result(self, call_id: str, parts: list[Part]) -> None:
         # Chat wants results right after the calls; the pictures in them lead the user's own words.
@@ -190,17 +188,10 @@ class Conversation:
             self._user = []
 
     def _close_assistant(self) -> None:
-        if not (self._texts or self._thoughts or self._calls):
-            return
-        message = b'{"role":"assistant"'
-        if self._thoughts:
-            message += b',"reasoning_content":' + encode(SEPARATOR.join(self._thoughts))
-        text = SEPARATOR.join(self._texts)
-        message += b',"content":' + (encode(text) if text or not self._calls else b"null")
-        if self._calls:
-            message += b',"tool_calls":[' + b",".join(self._calls) + b"]"
-        self.messages.append(message + b"}")
-        self._texts, self._thoughts, self._calls = [], [], []
+        message = self._assistant.message()
+        if message is not None:
+            self.messages.append(message)
+            self._assistant = AssistantTurn()
 
 
 def _missing(path: str) -> MalformedRequest:

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import msgspec
-
 from gateway.wire.error_body import error_in
+from gateway.wire.responses.decoding import json_of
 from gateway.wire.sse import fields
 
-__all__ = ["NOT_JSON", "UNREADABLE", "error_of", "is_utf8", "json_of", "loose_error"]
+__all__ = ["NOT_JSON", "error_of", "is_utf8", "loose_error"]
 
 NOT_JSON: dict[str, Any] = {
     "message": "the engine sent an event that is not JSON",
     "type": "upstream_error",
     "code": 502,
 }
-UNREADABLE = object()
-"""What bytes mean that are no JSON."""
-
-
-def json_of(data: bytes) -> object:
-    """The value, or UNREADABLE."""
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
-    try:  # NaN and numbers past 64 bits, which engines written in Python send and SDKs read
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return UNREADABLE
 
 
 def error_of(event: bytes, payload: object) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from gateway.wire.anthropic.reading import encode
 from gateway.wire.responses.asked import Asked
 from gateway.wire.responses.settings import NO_SETTINGS
 from gateway.wire.translation import Stamp
-from gateway.wire.usage import Usage
+from gateway.wire.usage import MOST_TOKENS, Usage
 
 __all__ = ["INCOMPLETE", "response_object", "usage_figures"]
 
@@ -62,4 +62,4 @@ def usage_figures(usage: Usage | None, told: object) -> dict[str, Any] | None:
 def _reasoning(told: object) -> int:
     details = told.get("completion_tokens_details") if isinstance(told, dict) else None
     tokens = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0 else 0
+    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens <= MOST_TOKENS else 0

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.responses.decoding import UNREADABLE, json_of
 from gateway.wire.responses.ending import CALLS, finish_reason
-from gateway.wire.responses.event import NOT_JSON, UNREADABLE, error_of, is_utf8, json_of, loose_error
+from gateway.wire.responses.event import NOT_JSON, error_of, is_utf8, loose_error
 from gateway.wire.responses.usage import response_usage
 from gateway.wire.splice import splice_path
 from gateway.wire.sse import data_of
@@ -39,12 +40,14 @@ class ResponsesStream:
     model_alias: the name to show in `response.model` in place of the engine's, None to leave it.
     """
 
-    __slots__ = ("_alias", "_usage", "done", "finish_reason", "tokens_seen")
+    __slots__ = ("_alias", "_usage", "answer_id", "done", "finish_reason", "tokens_seen")
 
     def __init__(self, model_alias: str | None = None) -> None:
         self.tokens_seen = 0
         self.finish_reason: str | None = None
         self.done = False
+        self.answer_id: str | None = None
+        """What the engine calls this answer, and keeps it under if it keeps any."""
         self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
         self._usage: Usage | None = None
 
@@ -98,6 +101,9 @@ class ResponsesStream:
     def _known(self, event: bytes, data: bytes, payload: dict[str, Any]) -> Seen:
         kind = payload.get("type")
         if kind in _BEGUN:
+            response = payload.get("response")
+            named = response.get("id") if isinstance(response, dict) else None
+            self.answer_id = named if isinstance(named, str) else self.answer_id
             return Seen(self._named(event, data, payload), EventKind.ROLE)
         if kind in _ENDED:
             self._end(payload)

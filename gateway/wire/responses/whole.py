@@ -9,12 +9,12 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.answer import WholeAnswer
+from gateway.wire.responses.decoding import UNREADABLE, json_of
 from gateway.wire.responses.ending import finish_reason
-from gateway.wire.responses.event import UNREADABLE, json_of
 from gateway.wire.responses.usage import response_usage
 from gateway.wire.splice import splice
 
-__all__ = ["read_answer"]
+__all__ = ["answer_id", "read_answer"]
 
 
 def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
@@ -31,3 +31,18 @@ def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
         with contextlib.suppress(MalformedRequest):  # readable to SDKs only (NaN)
             body = splice(body, {"model": msgspec.json.encode(model_alias)})
     return WholeAnswer(body, response_usage(response.get("usage"), response.get("timings")), finish_reason(response))
+
+
+class _Named(msgspec.Struct):
+    id: str
+
+
+_NAMED = msgspec.json.Decoder(_Named)
+
+
+def answer_id(body: bytes) -> str | None:
+    """What the engine calls a whole answer; None when it does not say."""
+    try:
+        return _NAMED.decode(body).id
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None
