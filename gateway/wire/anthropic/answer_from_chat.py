@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.chat_answer import Call, ChatAnswer, Delta, read_chat, stopped_by, text_of
+from gateway.wire.anthropic.chat_answer import Call, ChatAnswer, Delta, stopped_by, text_of
+from gateway.wire.anthropic.engine_json import read_engine
 from gateway.wire.anthropic.request_to_chat import Asked
 from gateway.wire.anthropic.stop_reason import stop_reason
 from gateway.wire.anthropic.usage import usage_figures
@@ -33,7 +34,7 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     a message can't hold them otherwise, and a tool that checks its input will say so to the model. An answer without
     any content gets one empty text block, since clients read the first one. Raises StreamBroken for what is no answer.
     """
-    told = read_chat(_ANSWER, body, ChatAnswer)
+    told = read_engine(_ANSWER, body, "chat answer")
     if not told.choices or told.error:
         raise StreamBroken("the engine's answer has no choices")
     choice = told.choices[0]

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.message_answer import Message, read_message
+from gateway.wire.anthropic.engine_json import read_engine
+from gateway.wire.anthropic.message_answer import Message
 from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import messages_usage
 from gateway.wire.translation import Stamp
@@ -35,14 +36,14 @@ def answer(body: bytes, _context: object, stamp: Stamp) -> bytes:
     Texts become one, as the parts of one answer that they are; thinking becomes `reasoning_content`. Blocks of tools
     that Anthropic ran have no counterpart and are left out.
     """
-    told = read_message(_MESSAGE, body)
+    told = read_engine(_MESSAGE, body, "message")
     if told.error:
         raise StreamBroken("the engine's answer is an error")
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
     for raw in told.content:
-        block = read_message(_BLOCK, raw)
+        block = read_engine(_BLOCK, raw, "content block")
         if block.type == "text":
             texts.append(block.text)
         elif block.type == "thinking":

@@ -57,7 +57,7 @@ class MessageAssembler:
             raise StreamBroken("the engine sent an event that can't be read") from error
         try:
             self._take(payload)
-        except (TypeError, AttributeError, KeyError) as error:
+        except (TypeError, ValueError, AttributeError, KeyError) as error:
             raise StreamBroken("the engine sent an event of a shape that no answer has") from error
 
     def _take(self, payload: dict[str, Any]) -> None:

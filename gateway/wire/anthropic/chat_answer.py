@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from gateway.errors import StreamBroken
 
-__all__ = ["Call", "ChatAnswer", "ChatChunk", "Choice", "Delta", "Function", "read_chat", "stopped_by", "text_of"]
-
-_T = TypeVar("_T")
+__all__ = ["Call", "ChatAnswer", "ChatChunk", "Choice", "Delta", "Function", "stopped_by", "text_of"]
 
 
 class Function(msgspec.Struct, gc=False):
@@ -66,18 +63,6 @@ class ChatChunk(msgspec.Struct, gc=False):
     usage: Any = None
     timings: Any = None
     error: Any = None
-
-
-def read_chat(decoder: msgspec.json.Decoder[_T], data: bytes, kind: type[_T]) -> _T:
-    """Decode an answer or a chunk. Raises StreamBroken for what is none."""
-    try:
-        return decoder.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
-    try:  # NaN and numbers past 64 bits, which engines written in Python send
-        return msgspec.convert(json.loads(data), kind)
-    except (ValueError, RecursionError) as error:
-        raise StreamBroken("the engine sent what is no chat answer") from error
 
 
 def text_of(content: object) -> str:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from gateway.errors import StreamBroken
-
-__all__ = ["Delta", "Event", "Message", "read_message"]
-
-_T = TypeVar("_T")
+__all__ = ["Delta", "Event", "Message"]
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -42,25 +37,3 @@ class Event(msgspec.Struct, gc=False):
     content_block: msgspec.Raw = msgspec.Raw(b"")
     delta: Delta | None = None
     usage: Any = None
-
-
-def read_message(decoder: msgspec.json.Decoder[_T], data: bytes | msgspec.Raw) -> _T:
-    """Decode an answer, an event or a part of it. Raises StreamBroken for what is none."""
-    try:
-        return decoder.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
-    try:  # NaN and numbers past 64 bits, which engines written in Python send: none of those matters here
-        return decoder.decode(json.dumps(_tamed(json.loads(bytes(data)))))
-    except (msgspec.MsgspecError, ValueError, RecursionError, UnicodeError) as error:
-        raise StreamBroken("the engine sent what is no message") from error
-
-
-def _tamed(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _tamed(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_tamed(item) for item in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value

@@ -11,7 +11,8 @@ import msgspec
 
 from gateway.errors import StreamBroken
 from gateway.wire.anthropic.answer_from_chat import is_object
-from gateway.wire.anthropic.chat_answer import Call, ChatChunk, Choice, Delta, read_chat, stopped_by, text_of
+from gateway.wire.anthropic.chat_answer import Call, ChatChunk, Choice, Delta, stopped_by, text_of
+from gateway.wire.anthropic.engine_json import read_engine
 from gateway.wire.anthropic.events import block_start, block_stop, framed, input_delta, text_delta, thinking_delta
 from gateway.wire.anthropic.request_to_chat import Asked
 from gateway.wire.anthropic.stop_reason import stop_reason
@@ -81,7 +82,7 @@ class MessageWriter:
         """Take one chunk's JSON; return the events that it gives. Raises StreamBroken for what is no chunk."""
         if data.strip() in _NO_CHUNK:
             return b""
-        chunk = read_chat(_CHUNK, data, ChatChunk)
+        chunk = read_engine(_CHUNK, data, "chat chunk")
         if chunk.error:
             raise StreamBroken("the engine sent an error in place of a chunk")
         if chunk.usage is not None or chunk.timings is not None:

@@ -8,7 +8,8 @@ import msgspec
 
 from gateway.errors import StreamBroken
 from gateway.wire.anthropic.answer_to_chat import chat_usage
-from gateway.wire.anthropic.message_answer import Delta, Event, read_message
+from gateway.wire.anthropic.engine_json import read_engine
+from gateway.wire.anthropic.message_answer import Delta, Event
 from gateway.wire.anthropic.reading import encode
 from gateway.wire.anthropic.request_from_chat import Wanted
 from gateway.wire.anthropic.stop_reason import finish_reason
@@ -59,12 +60,12 @@ class ChatWriter:
         """Take one event's JSON; return the chunks that it gives. Raises StreamBroken for what is no event."""
         if data.strip() in (b"[DONE]", b"null", b""):
             return b""
-        event = read_message(_EVENT, data)
+        event = read_engine(_EVENT, data, "event of a message")
         if event.type == "content_block_delta":
             return self._start() + self._piece(event)
         if event.type == "message_start":
             if bytes(event.message):
-                self._tally.add(read_message(_STARTED, event.message).usage)
+                self._tally.add(read_engine(_STARTED, event.message, "message").usage)
             return self._start()
         if event.type == "content_block_start":
             return self._start() + self._begin(event)
@@ -95,7 +96,7 @@ class ChatWriter:
     def _begin(self, event: Event) -> bytes:
         if not bytes(event.content_block):
             return b""
-        block = read_message(_BLOCK, event.content_block)
+        block = read_engine(_BLOCK, event.content_block, "content block")
         if block.type == "text" and block.text:
             return self._chunk({"content": block.text})
         if block.type == "thinking" and block.thinking:
