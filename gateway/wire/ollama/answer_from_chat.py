@@ -1,0 +1,45 @@
+"""A whole chat or text completions answer as one of /api/chat or /api/generate."""
+
+from __future__ import annotations
+
+from gateway.errors import StreamBroken
+from gateway.wire.ollama.asked import Asked
+from gateway.wire.ollama.chat_answer import Message, read_chat, text_of, usage_told
+from gateway.wire.ollama.done_reason import done_reason
+from gateway.wire.ollama.logprobs import ollama_logprobs
+from gateway.wire.ollama.tool_calls import ollama_call
+from gateway.wire.ollama.usage import figures
+from gateway.wire.ollama.writing import head, json_of, said
+from gateway.wire.translation import Stamp
+
+__all__ = ["answer"]
+
+
+def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
+    """The first choice; `context` is the `Asked` that the request's translation gave.
+
+    `context`, the tokens that old clients send back, is not told. Raises StreamBroken for what is no answer.
+    """
+    generate = isinstance(context, Asked) and context.generate
+    told = read_chat(body)
+    if not told.choices:
+        raise StreamBroken("the engine's answer has no choices")
+    choice = told.choices[0]
+    message = choice.message or Message(content=choice.text)
+    calls = [
+        ollama_call(
+            index,
+            call.id or f"call_{stamp.id}_{index}",
+            call.function.name if call.function is not None else None,
+            call.function.arguments if call.function is not None else None,
+        )
+        for index, call in enumerate(message.tool_calls or ())
+    ]
+    text = text_of(message.content) or message.refusal or ""
+    thought = message.reasoning_content or message.reasoning or ""
+    out = {**head(stamp), **said(generate, text, thought, calls), "done": True}
+    out["done_reason"] = done_reason(choice.finish_reason)
+    probabilities = ollama_logprobs(choice.logprobs)
+    if probabilities:
+        out["logprobs"] = probabilities
+    return json_of({**out, **figures(usage_told(told))})
