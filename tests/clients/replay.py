@@ -1,7 +1,8 @@
 """What clients sent, sent again: `python -m tests.clients.replay [FOLDER]`, the recordings of the tests without one.
 
-Each file goes through a gateway before an engine that speaks the client's surface, and again before one that has only
-chat completions. Every answer must have the right status, be of the SDK's types, and say what the engine said.
+Each file goes through a gateway before an engine that speaks the client's surface, before one that has only chat
+completions, and before one that has only Anthropic's messages. Every answer must have the right status, be of the SDK's
+types, and say what the engine said.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ from tests.clients.captures import RECORDED, Captured, captures, load
 from tests.clients.scripted_engine import ScriptedEngine
 from tests.clients.setups import Reached, reach
 
-__all__ = ["Replayed", "models_of", "replay", "speaker"]
+__all__ = ["Replayed", "flavour_for", "models_of", "replay"]
 
 _PATHS = {surface.path: surface.name for surface in SURFACES.values()}
 _LISTS = {"/v1/models": "data", "/api/tags": "models"}
 _HELD_BACK = {"host", "content-length", "connection", "transfer-encoding"}
-SETUPS = ("passed through", "translated")
+SETUPS = ("passed through", "translated", "from messages")
+_FLAVOURS = {"translated": "openai", "from messages": "anthropic"}
+_NOT_OFFERED = {"completions", "embeddings", "ollama_embed"}
+"""By a service that has only messages, and nothing that it has could stand in."""
 
 
 @dataclass(slots=True)
@@ -47,8 +51,10 @@ class Replayed:
     faults: list[str] = field(default_factory=list)
 
 
-def speaker(requests: Sequence[Captured]) -> str:
-    """The flavour of an engine that speaks all that these requests use."""
+def flavour_for(setup: str, requests: Sequence[Captured]) -> str:
+    """The flavour of the engine in a set-up; where they are passed through, one that speaks all that they use."""
+    if setup in _FLAVOURS:
+        return _FLAVOURS[setup]
     return "ollama" if any(each.path.startswith("/api/") for each in requests) else "vllm"
 
 
@@ -100,6 +106,11 @@ def _check(
         if status != 404 or "/v1/chat/completions" not in error["message"]:
             raise Ill(f"status {status}: {answer[:200]!r}")
         return
+    surface = _PATHS.get(request.path, "")
+    if setup == "from messages" and (surface in _NOT_OFFERED or _wants_any_json(request.body)):
+        if status != 404 or b"surface_not_offered" not in answer:
+            raise Ill(f"status {status} for what is not offered: {answer[:200]!r}")
+        return
     if status != 200:
         raise Ill(f"status {status}: {answer[:300].decode(errors='replace')}")
     if request.method == "HEAD":
@@ -113,7 +124,6 @@ def _check(
         if "capabilities" not in json.loads(answer):
             raise Ill(f"no capabilities: {answer[:200]!r}")
         return
-    surface = _PATHS[request.path]
     if surface in ("count_tokens", "embeddings", "ollama_embed"):
         value = json.loads(answer)
         base64 = isinstance(request.body, dict) and request.body.get("encoding_format") == "base64"
@@ -121,6 +131,11 @@ def _check(
             WHOLE[surface].validate_python(value)
         return
     _compare(request, surface, headers, answer, engine)
+
+
+def _wants_any_json(body: Any) -> bool:
+    """JSON without a schema, which Anthropic's API has no word for."""
+    return isinstance(body, dict) and (body.get("response_format") or {}).get("type") == "json_object"
 
 
 def _compare(request: Captured, surface: str, headers: dict[str, str], answer: bytes, engine: ScriptedEngine) -> None:
@@ -158,7 +173,7 @@ async def replay_all(folder: Path, setups: Sequence[str]) -> list[Replayed]:
         for setup in setups:
             for file in captures(folder):
                 requests = load(file)
-                flavour = "openai" if setup == "translated" else speaker(requests)
+                flavour = flavour_for(setup, requests)
                 async with AsyncExitStack() as stack:
                     place = Path(temporary, setup, file.stem)
                     at = await stack.enter_async_context(reach(setup, flavour, place, models=models_of(requests)))
