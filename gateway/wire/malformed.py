@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import getincrementaldecoder
 from typing import TypeVar
 
 import msgspec
@@ -14,6 +15,9 @@ from gateway.wire.members import KEY, MAX_MEMBERS, NEXT
 __all__ = ["decoded", "integer", "malformed"]
 
 _Read = TypeVar("_Read")
+
+_PIECE = 32 * 1024
+"""Bytes checked at once: they stay in a core's own cache, and no memory is asked of the system for their text."""
 
 _PATH = re.compile(r" - at `\$\.?([^`]*)`$")
 _MISSING = re.compile(r"missing required field `([^`]+)`")
@@ -32,10 +36,20 @@ def decoded(decoder: msgspec.json.Decoder[_Read], body: bytes, inside: str = "")
     """
     try:
         if not body.isascii():
-            body.decode()  # members that are skipped are not checked otherwise
+            _check_utf8(body)  # members that are skipped are not checked otherwise
         return decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise malformed(body, error, inside) from None
+
+
+def _check_utf8(body: bytes) -> None:
+    """Raise UnicodeDecodeError for what is not UTF-8."""
+    decode = getincrementaldecoder("utf-8")().decode
+    try:
+        for at in range(0, len(body), _PIECE):
+            decode(body[at : at + _PIECE], at + _PIECE >= len(body))
+    except UnicodeDecodeError:
+        body.decode()  # as a whole it tells the place
 
 
 def integer(field: str, value: float | None, lowest: int, highest: int) -> int | None:
