@@ -59,10 +59,12 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _token(entry: dict[str, Any]) -> dict[str, Any]:
-    token, logprob, raw = entry.get("token"), entry.get("logprob"), entry.get("bytes")
+    token, raw = entry.get("token"), entry.get("bytes")
+    logprob: object = entry.get("logprob")
+    likely = isinstance(logprob, int | float) and -_UNLIKELY < logprob < _UNLIKELY
     known = isinstance(raw, list) and len(raw) <= _BYTES and all(type(each) is int and 0 <= each < 256 for each in raw)
     return {
         "token": token if isinstance(token, str) else "",
         "bytes": raw if known else [],
-        "logprob": float(logprob) if type(logprob) in (int, float) and -_UNLIKELY < logprob <= 0 else -_UNLIKELY,
+        "logprob": logprob if likely else -_UNLIKELY,
     }
