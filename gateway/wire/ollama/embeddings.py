@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import struct
 from dataclasses import dataclass
 from typing import Any
@@ -165,9 +166,12 @@ def _numbers(vector: msgspec.Raw) -> bytes:
     if data.startswith(b'"'):
         try:
             packed = base64.b64decode(_read(_STRING, data), validate=True)
-            return encode([each for (each,) in struct.iter_unpack("<f", packed)])
+            numbers = [each for (each,) in struct.iter_unpack("<f", packed)]
         except (binascii.Error, struct.error, ValueError) as error:
             raise StreamBroken("the engine sent an embedding that is none") from error
+        if not all(map(math.isfinite, numbers)):
+            raise StreamBroken("the engine sent an embedding with what is no number")
+        return encode(numbers)
     if not data.startswith(b"[") or data[1:-1].translate(None, _OF_NUMBERS):
         raise StreamBroken("the engine sent an embedding that is none")
     return data
