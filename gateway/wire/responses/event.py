@@ -42,8 +42,6 @@ def loose_error(event: bytes) -> dict[str, Any] | None:
 
 def is_utf8(event: bytes) -> bool:
     """Whether clients can read it as text."""
-    if event.isascii():
-        return True
     try:
         event.decode()
     except UnicodeDecodeError:

@@ -1,6 +1,7 @@
 """Watch an engine's own stream of a response go by: what each event is, and what the client gets of it.
 
-Deltas, nearly all of a stream, are known by the name of their event and read past for their syntax only.
+Deltas, nearly all of a stream, are known by their ends, like the chunks of chat, or else by the name of their event;
+these are read past for their syntax only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.responses.decoding import UNREADABLE, json_of
+from gateway.wire.responses.delta_shape import DeltaShape
 from gateway.wire.responses.ending import CALLS, finish_reason
 from gateway.wire.responses.event import NOT_JSON, error_of, is_utf8, loose_error
 from gateway.wire.responses.usage import response_usage
@@ -40,7 +42,7 @@ class ResponsesStream:
     model_alias: the name to show in `response.model` in place of the engine's, None to leave it.
     """
 
-    __slots__ = ("_alias", "_usage", "answer_id", "done", "finish_reason", "tokens_seen")
+    __slots__ = ("_alias", "_shape", "_usage", "answer_id", "done", "finish_reason", "tokens_seen")
 
     def __init__(self, model_alias: str | None = None) -> None:
         self.tokens_seen = 0
@@ -49,6 +51,7 @@ class ResponsesStream:
         self.answer_id: str | None = None
         """What the engine calls this answer, and keeps it under if it keeps any."""
         self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
+        self._shape = DeltaShape()
         self._usage: Usage | None = None
 
     @property
@@ -63,10 +66,12 @@ class ResponsesStream:
 
     def see(self, event: bytes) -> Seen:
         """Look at one whole event. What clients can't read (no JSON, no UTF-8) is an ERROR."""
-        if not is_utf8(event):
+        if not event.isascii() and not is_utf8(event):
             return Seen(b"", EventKind.ERROR, NOT_JSON)
-        if not _is_delta(event):
-            return self._look(event)
+        if not self._shape.match(event):
+            if not _is_delta(event):
+                return self._look(event)
+            self._shape.learn(event)
         self.tokens_seen += 1
         return Seen(event, EventKind.TOKEN, None, True)
 
@@ -156,7 +161,7 @@ def _is_delta(event: bytes) -> bool:
     ):
         return False
     try:
-        _OBJECT.decode(memoryview(event)[at + len(_NAME_ENDS) - 1 :])
+        _OBJECT.decode(event[at + len(_NAME_ENDS) - 1 :])
     except (msgspec.MsgspecError, RecursionError):
         return False
     return True
