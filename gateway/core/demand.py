@@ -10,7 +10,7 @@ from gateway.core.plan import Plan, Route
 from gateway.core.request import Estimate, Request
 from gateway.core.snapshot import BackendView
 
-__all__ = ["FLOOR_OUTPUT", "Demand", "Demands", "demand_of", "window_of"]
+__all__ = ["FLOOR_OUTPUT", "Demand", "Demands", "window_of"]
 
 FLOOR_OUTPUT = 16
 """Output tokens without which an answer is not worth starting."""
@@ -45,54 +45,61 @@ class Demand:
 class Demands:
     """The demands of one request, each worked out once: most backends of a fleet are of one kind."""
 
-    __slots__ = ("_found", "_plan", "_pooled", "_request", "_route")
+    __slots__ = ("_estimate", "_floor", "_found", "_low", "_plan", "_request", "_route", "_strict")
 
     def __init__(self, plan: Plan, request: Request, route: Route) -> None:
         self._plan = plan
         self._request = request
         self._route = route
-        self._pooled = plan.reserve == "worst_case"
+        self._strict = plan.reserve == "worst_case"
         self._found: dict[tuple[object, ...], Demand] = {}
+        self._estimate: Estimate | None = None
+        self._low = self._floor = 0
 
     def on(self, view: BackendView, offer: Offer) -> Demand:
-        """`demand_of` this request on that backend, as that offer of it."""
+        """What is asked of that backend, as that offer of it.
+
+        Raises KeyError when the request carries no estimate at all.
+        """
         backend = view.backend
+        # All facts that a demand depends on.
         kind = (
             offer.model, offer.served_as, offer.window, backend.context_cap, backend.shares_prefix, view.block,
-            self._pooled and view.pool,
+            self._strict and view.pool,
         )  # fmt: skip
         found = self._found.get(kind)
         if found is None:
-            found = self._found[kind] = demand_of(self._request, view, offer, self._plan, self._route)
+            found = self._found[kind] = self._made(view, offer)
         return found
 
+    def _made(self, view: BackendView, offer: Offer) -> Demand:
+        request, route = self._request, self._route
+        estimate, n, block = _estimate_of(request, offer), request.n, view.block
+        if estimate is not self._estimate:  # most kinds share one
+            self._estimate, self._low, self._floor = estimate, estimate.prompt_low, _floor_output(request, estimate)
+        window = window_of(view, offer, route, self._plan)
+        limit, send, wanted = _budget(request, offer, route, estimate, window, self._floor)
+        output = estimate.output_high
+        if limit < output or (self._strict and output > 0):
+            output = limit
+        # Not cut by the window: a backend that would cut the answer short is not faster for it.
+        mean = estimate.output
+        if wanted is not None and wanted < mean:
+            mean = wanted
 
-def demand_of(request: Request, view: BackendView, offer: Offer, plan: Plan, route: Route) -> Demand:
-    """What this request asks of that backend, as that offer of it.
-
-    Raises KeyError when the request carries no estimate at all. A new fact that this looks at belongs into the key of
-    `Demands.on`.
-    """
-    estimate, n, block = _estimate_of(request, offer), request.n, view.block
-    window = window_of(view, offer, route, plan)
-    floor = _floor_output(request, estimate)
-    limit, send, wanted = _budget(request, offer, route, estimate, window, floor)
-    whole = plan.reserve == "worst_case" and estimate.output_high > 0
-    output = limit if whole else min(estimate.output_high, limit)
-    # Not cut by the window: a backend that would cut the answer short is not faster for it.
-    mean = estimate.output if wanted is None else min(estimate.output, wanted)
-
-    # The engine itself holds no sequence that is longer than its window, however unsure the estimate.
-    held = min(offer.window, estimate.prompt_high)
-    common = held - held % block if view.backend.shares_prefix and n > 1 else 0
-    # With several choices these share the prompt's whole blocks; each has its own from the last, partial one on.
-    longest = offer.window - common
-    own = held - common
-    sequence = round_up(min(own + output, longest), block)
-    ceiling = common + n * round_up(min(own + limit, longest), block)
-    return Demand(
-        estimate, window, estimate.prompt_low, floor, output, mean, send, sequence, common + n * sequence, ceiling, n
-    )
+        # The engine itself holds no sequence that is longer than its window, however unsure the estimate.
+        longest, held = offer.window, estimate.prompt_high
+        if longest < held:
+            held = longest
+        common = held - held % block if n > 1 and view.backend.shares_prefix else 0
+        # With several choices these share the prompt's whole blocks; each has its own from the last, partial one on.
+        own = held - common
+        sequence = _in_blocks(own + output, longest - common, block)
+        most = _in_blocks(own + limit, longest - common, block)
+        return Demand(
+            estimate, window, self._low, self._floor, output, mean, send,
+            sequence, common + n * sequence, common + n * most, n,
+        )  # fmt: skip
 
 
 def window_of(view: BackendView, offer: Offer, route: Route, plan: Plan) -> int:
@@ -110,6 +117,13 @@ def window_of(view: BackendView, offer: Offer, route: Route, plan: Plan) -> int:
     if plan.reserve == "worst_case" and 0 < view.pool < window:
         window = view.pool - view.pool % view.block
     return window
+
+
+def _in_blocks(tokens: int, longest: int, block: int) -> int:
+    """Tokens in whole blocks, but those beyond `longest`."""
+    if tokens > longest:
+        tokens = longest
+    return round_up(tokens, block)
 
 
 def _estimate_of(request: Request, offer: Offer) -> Estimate:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gateway.core.backend import Offer
 from gateway.core.boundary import Label
 from gateway.core.decide import decide
-from gateway.core.demand import FLOOR_OUTPUT, demand_of, window_of
+from gateway.core.demand import FLOOR_OUTPUT, Demands, window_of
 from gateway.core.footprint import Footprint
 from gateway.core.kv.shape import round_up
 from gateway.core.plan import Plan, Route
@@ -20,7 +20,7 @@ ROUTE = Route("m", "m")
 
 
 def needed(asked: Request, seen: BackendView, served: Offer, policy: Plan, route: Route) -> Footprint:
-    demand = demand_of(asked, seen, served, policy, route)
+    demand = Demands(policy, asked, route).on(seen, served)
     return footprint_of(seen, served, demand, held_on(seen, demand, asked.hits.get(seen.name)))
 
 
