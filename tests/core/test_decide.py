@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.core.decide import decide
-from gateway.core.decision import Verdict
+from gateway.core.decision import Trace, Verdict
 from gateway.core.plan import Route
 from gateway.core.reasons import Reason
 from gateway.core.request import Estimate
@@ -136,3 +136,19 @@ def test_more_room_never_turns_a_yes_into_a_wait() -> None:
     assert decide(plan(), asked, snapshot(tight), NOW, 0.0).verdict is Verdict.ADMIT
     for roomier in (replace(tight, pool=200_000), replace(tight, slots=64), replace(tight, headroom=0.98)):
         assert decide(plan(), asked, snapshot(roomier), NOW, 0.0).verdict is Verdict.ADMIT
+
+
+def test_a_trace_is_a_value_whether_it_was_read_or_not() -> None:
+    fleet = snapshot(view("a"), view("b", slots=1, running=1), view("c", offers=(offer("other"),)))
+    asked = request(hits={"b": hit(0.5)})
+    read, unread = (decide(plan(), asked, fleet, NOW, 0.5) for _ in range(2))
+    before = read.alternatives
+    rows = read.trace.candidates
+    assert rows is read.trace.candidates
+    assert read.alternatives == before == unread.alternatives == {"b"}
+    assert read == unread
+    assert hash(read.trace) == hash(unread.trace)
+    assert read.trace == Trace(rows)
+    assert unread.trace != Trace(rows[:2])
+    assert read.trace != rows
+    assert repr(unread.trace) == repr(Trace(rows))

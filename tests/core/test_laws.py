@@ -12,6 +12,7 @@ from gateway.core.admission import usable_pool, with_admitted
 from gateway.core.boundary import Label
 from gateway.core.decide import decide
 from gateway.core.decision import Verdict
+from gateway.core.demand import Demands
 from gateway.core.plan import ClassPolicy, QueueLimits, Route
 from gateway.core.pump import pump
 from gateway.core.reasons import Reason
@@ -139,6 +140,18 @@ def test_more_capacity_never_admits_fewer(rng: Random) -> None:
         assert after.verdict is Verdict.ADMIT
     if before.verdict is Verdict.WAIT:
         assert after.verdict is not Verdict.REJECT
+
+
+@settings(deadline=None, max_examples=200)
+@given(RANDOMS, st.sampled_from(["expected", "worst_case"]))
+def test_what_is_asked_of_a_kind_is_what_is_asked_of_each(rng: Random, reserve: str) -> None:
+    asked, route = some_request(rng), Route("m", "m", context=rng.choice([None, 8192]))
+    policy = plan(route, reserve=reserve)
+    together = Demands(policy, asked, route)
+    for _ in range(6):
+        seen = some_view(rng, "a")
+        for served in seen.offers:
+            assert together.on(seen, served) == Demands(policy, asked, route).on(seen, served)
 
 
 @settings(deadline=None, max_examples=200)

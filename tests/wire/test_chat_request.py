@@ -321,3 +321,15 @@ def test_a_member_given_twice_is_refused(parse: Any, twice: bytes, param: str) -
 def test_a_member_given_twice_inside_of_a_value_passes() -> None:
     req = parse_chat(b'{"model":"m","messages":[{"role":"x","role":"user","content":"Hi","name":"a","name":"b"}]}')
     assert b"".join(req.text.pieces) == b"user\nb\nHi\n"
+
+
+@pytest.mark.parametrize("before", range(32_700, 32_770, 3))
+def test_a_character_may_lie_across_the_pieces_in_which_a_body_is_checked(before: int) -> None:
+    head = b'{"model":"m","messages":[{"role":"user","content":"Hi"}],"note":"' + b"x" * before
+    assert parse_chat(head + "日本語 é 😀".encode() + b'"}').model == "m"
+    for broken in (b"\xe6\x97", b"\xa5", b"\xff", b"\xed\xa0\x80"):
+        with pytest.raises(MalformedRequest, match="not valid UTF-8") as caught:
+            parse_chat(head + broken + b'"}')
+        assert caught.value.param == "note"
+    with pytest.raises(MalformedRequest):
+        parse_chat(head + b"\xe6\x97")

@@ -208,3 +208,26 @@ def test_a_long_key_given_twice_is_named_in_short() -> None:
         distinct_members(f'{{"{key}":1,"{key}":2}}'.encode())
     assert caught.value.param == "k" * 64
     assert len(caught.value.message) < 120
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"messages":[1,2],"model":"m"}',
+        b'{"messages":[1],"messages":[1,{"a":"]"}],"n":1}',
+        b'{"messages":"x","a":1,"messages":"\\",\\"b\\":\\""}',
+        b'{"mess\\u0061ges":[1],"x":{"messages":[2]},"messages":[3]}',
+        b'{"__class__":1,"__struct_fields__":[],"messages":null}',
+        b'{"other":[' + b'{"a":"]"},' * 9000 + b'0],"messages":[],"z":' + b"9" * 40_000 + b"}",
+        b'{"other":"' + b"\\n" * 90_000 + b'","input":[' + b'"\\"",' * 90_000 + b'0], "z" : 1.50 }',
+        b'{"a":"' + b"x" * 40_000 + b'","documents":{"b":[' + b"[]," * 30_000 + b'0]},"a":1}',
+    ],
+    ids=range(8),
+)
+def test_long_members_and_twins_are_where_they_are(body: bytes) -> None:
+    told: list[tuple[str, object]] = json.loads(body, object_pairs_hook=lambda pairs: pairs, parse_int=str)
+    found = members(body)
+    assert [(one.key, json.loads(body[one.value_start : one.value_end], object_pairs_hook=list, parse_int=str))
+            for one in found] == told  # fmt: skip
+    for one in found:
+        assert body[one.key_start : one.key_start + 1] == b'"'
