@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from gateway import clock
 from gateway.core.failure import FailureKind
+from gateway.core.kept_answers import Kept, KeptAnswers
 from gateway.core.lease import Ended, Lease
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
@@ -30,13 +32,15 @@ from gateway.relay.engine_refusal import engine_refusal, most_telling
 from gateway.relay.errand import Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
+from gateway.relay.stored import not_kept, relay_stored
 from gateway.relay.waiting import Waiting
 from gateway.relay.wheel import TimerWheel
 from gateway.tokens.describe import describe, route_of
 from gateway.tokens.measure import Measured, Measurer
 from gateway.wire.answer_headers import answer_headers
 from gateway.wire.anthropic.models import count_body
-from gateway.wire.inbound import AccessNote, Inbound
+from gateway.wire.inbound import AccessNote, Client, Inbound
+from gateway.wire.refusal import previous_not_found
 
 __all__ = ["Chronicle", "Pipeline"]
 
@@ -78,6 +82,7 @@ class Pipeline:
         self._dispatcher = dispatcher
         self._chronicle = chronicle
         self._suspects = Suspects()
+        self._kept = KeptAnswers()
         self._wheel = wheel
         self._keepalive_s = keepalive_s
 
@@ -152,7 +157,7 @@ class Pipeline:
         route = route_of(measured.chat.model, client, dispatcher.plan, snapshot)
         inbound.note.model = route.name
         inbound.note.request_id = request_id = f"req-{secrets.token_hex(8)}"
-        return describe(
+        request = describe(
             request_id,
             measured,
             client,
@@ -162,6 +167,22 @@ class Pipeline:
             inbound.headers,
             snapshot,
         )
+        kept = self._kept.find(measured.chat.previous) if measured.chat.previous else None
+        if kept is None:
+            return request
+        if kept.client != client.name:
+            raise previous_not_found()
+        return replace(request, keeper=kept.backend)
+
+    async def stored(self, client: Client, method: str, answer: str, action: str, down: Downstream) -> None:
+        """Fetch, cancel or delete an answer that a backend keeps for this client. Raises NotFound for any other."""
+        kept = self._kept.find(answer)
+        upstream = self.upstreams.get(kept.backend) if kept is not None else None
+        if kept is None or upstream is None or kept.client != client.name:
+            raise not_kept(answer)
+        await relay_stored(upstream, kept, method, answer, action, down)
+        if method == "DELETE":
+            self._kept.forget(answer)
 
     async def _attempt(
         self, lease: Lease, measured: Measured, inbound: Inbound, down: Downstream
@@ -175,6 +196,8 @@ class Pipeline:
             offer, now = self._dispatcher.leases.offer(lease), int(clock.wall())
             out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now))
             outcome = await attempt(upstream, out, down, meter, self._hooks(lease, meter, down, out.dropped))
+            if outcome.kept is not None:
+                self._kept.note(outcome.kept, Kept(lease.backend, lease.request.client, measured.chat.model))
         except UpstreamError as error:
             failure, rest = failure_of(upstream, error), error.retry_after
             if error.started:

@@ -18,6 +18,7 @@ _NEVER = frozenset(
         Reason.OUTSIDE_BOUNDARY,
         Reason.MISSING_ABILITY,
         Reason.SURFACE_NOT_OFFERED,
+        Reason.NOT_THE_KEEPER,
         Reason.WINDOW_TOO_SMALL,
         Reason.POOL_TOO_SMALL,
         Reason.DRAINING,

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     BREAKER_OPEN = "breaker_open"
     MISSING_ABILITY = "missing_ability"
     SURFACE_NOT_OFFERED = "surface_not_offered"
+    NOT_THE_KEEPER = "not_the_keeper"
     WINDOW_TOO_SMALL = "window_too_small"
     POOL_TOO_SMALL = "pool_too_small"
     KV_FULL = "kv_full"
@@ -59,6 +60,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.BREAKER_OPEN: "failed repeatedly and rests before its next trial",
     Reason.MISSING_ABILITY: "lacks an ability that this request needs",
     Reason.SURFACE_NOT_OFFERED: "does not speak the API that was called, nor one that it can be translated to",
+    Reason.NOT_THE_KEEPER: "does not keep the answer that this request goes on from",
     Reason.WINDOW_TOO_SMALL: "has a context window below this request",
     Reason.POOL_TOO_SMALL: "has a KV pool that could never hold this request",
     Reason.KV_FULL: "has too little free KV cache now",

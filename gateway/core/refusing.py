@@ -44,6 +44,8 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
         return decision(Verdict.REJECT, Reason.CONTEXT_TOO_LONG, limit=largest)
     if Reason.MISSING_ABILITY in reasons:
         return decision(Verdict.REJECT, Reason.MISSING_ABILITY)
+    if Reason.NOT_THE_KEEPER in reasons and request.keeper not in {w.view.name for w in seen}:
+        return decision(Verdict.REJECT, Reason.NOT_THE_KEEPER)
     if Reason.SURFACE_NOT_OFFERED in reasons:
         return decision(Verdict.REJECT, Reason.SURFACE_NOT_OFFERED)
     if any(w.reason is Reason.OUTSIDE_BOUNDARY and w.view.offer(w.model) is not None for w in seen):

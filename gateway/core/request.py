@@ -103,6 +103,8 @@ class Request:
     """What an engine may be asked in so that the client can be answered: the same, or what translates; empty: any."""
     lost: tuple[str, ...] = ()
     """Members of the body that stand in the way of a translation, by path; for the refusal."""
+    keeper: str | None = None
+    """The backend that keeps the answer which this request goes on from; no other can serve it."""
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
 

@@ -179,6 +179,10 @@ class Application:
         """Answer one generation request."""
         await self.pipeline.serve(inbound, down)
 
+    async def stored(self, client: Client, method: str, answer: str, action: str, down: Downstream) -> None:
+        """Fetch, cancel or delete an answer that a backend keeps."""
+        await self.pipeline.stored(client, method, answer, action, down)
+
     def models(self, client: Client) -> list[ModelEntry]:
         """The models that this client may use."""
         plan, snapshot = self.dispatcher.plan, self.leases.snapshot()
@@ -187,8 +191,8 @@ class Application:
     def model(self, client: Client, model: str) -> ModelEntry:
         """One of them; raises UnknownModel or Forbidden."""
         plan, snapshot = self.dispatcher.plan, self.leases.snapshot()
-        route_of(model, client, plan, snapshot)
-        return model_entry(model, plan, snapshot, self._created)
+        route = route_of(model, client, plan, snapshot)
+        return model_entry(route.name, plan, snapshot, self._created)
 
     def ready(self) -> bool:
         """Configuration is loaded and the process is not going away; says nothing about backends."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -13,8 +11,16 @@ from gateway.wire import models as openai
 from gateway.wire.anthropic import models as anthropic
 from gateway.wire.dialect import Dialect
 from gateway.wire.models import ModelEntry
+from gateway.wire.ollama import models as ollama
+from gateway.wire.ollama.load import load_answer, load_request
+from gateway.wire.ollama.models import OllamaModel
+from gateway.wire.surfaces import SURFACES, Kind
+from gateway.wire.translation import Stamp
 
-__all__ = ["listed", "one", "running", "shown", "tags", "wanted"]
+__all__ = ["listed", "loaded", "one", "running", "shown", "tags", "wanted"]
+
+_WRITES = frozenset(name for name, each in SURFACES.items() if each.kind is Kind.GENERATION)
+_LOADED_BY = frozenset(("ollama_chat", "ollama_generate", "ollama_embed"))
 
 
 def listed(entries: Sequence[ModelEntry], dialect: Dialect) -> bytes:
@@ -29,31 +35,28 @@ def one(entry: ModelEntry, dialect: Dialect) -> bytes:
 
 def tags(entries: Sequence[ModelEntry]) -> bytes:
     """The body of `GET /api/tags`."""
-    return msgspec.json.encode({"models": [_tag(entry) for entry in entries]})
+    return ollama.tags(map(_model, entries))
 
 
 def running(entries: Sequence[ModelEntry]) -> bytes:
     """The body of `GET /api/ps`: the models of which a backend works now."""
-    loaded = [entry for entry in entries if entry.ready]
-    return msgspec.json.encode(
-        {"models": [_tag(entry) | {"size_vram": 0, "context_length": entry.window or 0} for entry in loaded]}
-    )
+    return ollama.ps(_model(entry) for entry in entries if entry.ready)
 
 
 def shown(entry: ModelEntry) -> bytes:
     """The body of `POST /api/show`."""
-    abilities = [name for name in ("tools", "vision") if name in entry.abilities]
-    info: dict[str, Any] = {"general.architecture": "kvgate", "general.basename": entry.id}
-    if entry.window is not None:
-        info["kvgate.context_length"] = entry.window
-    return msgspec.json.encode(
-        {
-            "modified_at": _date(entry),
-            "details": _tag(entry)["details"],
-            "model_info": info,
-            "capabilities": ["completion", *abilities],
-        }
-    )
+    return ollama.show(_model(entry))
+
+
+def loaded(surface: str, body: bytes, created: int) -> tuple[str, bytes] | None:
+    """The model that a body without anything to answer asks to load, as Ollama's clients do, and the answer to that.
+
+    None for every other request. `created` in Unix seconds.
+    """
+    if surface not in _LOADED_BY or not load_request(body):
+        return None
+    name = wanted(body)
+    return name, load_answer(body, surface, Stamp("load", created, name))
 
 
 def wanted(body: bytes) -> str:
@@ -71,24 +74,8 @@ def wanted(body: bytes) -> str:
     return name
 
 
-def _tag(entry: ModelEntry) -> dict[str, Any]:
-    details = {
-        "parent_model": "",
-        "format": "",
-        "family": "",
-        "families": None,
-        "parameter_size": "",
-        "quantization_level": "",
-    }
-    return {
-        "name": entry.id,
-        "model": entry.id,
-        "modified_at": _date(entry),
-        "size": 0,
-        "digest": "",
-        "details": details,
-    }
-
-
-def _date(entry: ModelEntry) -> str:
-    return datetime.fromtimestamp(entry.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _model(entry: ModelEntry) -> OllamaModel:
+    able = tuple(name for name in ("tools", "vision") if name in entry.abilities)
+    embeds = entry.surfaces is not None and not entry.surfaces & _WRITES
+    kind = "embedding" if embeds else "completion"
+    return OllamaModel(name=entry.id, window=entry.window, capabilities=(kind, *able), modified=entry.created)

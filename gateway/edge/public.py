@@ -9,6 +9,7 @@ from typing import Protocol
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
+from gateway import clock
 from gateway.edge import listing
 from gateway.edge.answers import answer_error, answer_json
 from gateway.edge.auth import Keyring, presented
@@ -23,6 +24,7 @@ from gateway.edge.routes import Route, find
 from gateway.errors import MethodNotAllowed, NotOffered
 from gateway.wire.inbound import Client, Inbound, forwarded
 from gateway.wire.models import ModelEntry
+from gateway.wire.ollama.models import version as ollama_version
 
 __all__ = ["Gateway", "Public"]
 
@@ -33,7 +35,7 @@ _STATES = {
     "ready": b'{"status":"ready"}',
     "root": b'{"name":"kvgate","status":"running"}',
 }
-_VERSION = b'{"version":"0.12.0"}'
+_OLLAMA_VERSION = "0.12.0"
 """Of Ollama's API as it is spoken here: clients ask it to learn what they may use."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/@+-]{1,128}")
 
@@ -49,6 +51,9 @@ class Gateway(Protocol):
 
     def model(self, client: Client, model: str) -> ModelEntry:
         """One of them. Raises UnknownModel."""
+
+    async def stored(self, client: Client, method: str, answer: str, action: str, down: ClientDownstream) -> None:
+        """Ask the backend that keeps an answer for this client. Raises NotFound for an answer of nobody's."""
 
     def ready(self) -> bool:
         """Whether configuration is loaded and the process is not draining; says nothing about backends."""
@@ -113,17 +118,23 @@ class Public:
         elif route.name == "ps":
             body = listing.running(gateway.models(client))
         elif route.name == "version":
-            body = _VERSION
+            body = ollama_version(_OLLAMA_VERSION)
         elif route.name == "show":
             with self.bodies.hold() as hold:
                 wanted = listing.wanted(await read_body(exchange.request, self.limits, hold))
             body = listing.shown(gateway.model(client, wanted))
         else:
-            raise NotOffered(
-                "responses are not kept here: send the whole conversation as input, and leave out previous_response_id",
-                param="previous_response_id" if wanted else None,
-            )
+            await self._stored(exchange, route, wanted, client)
+            return
         answer_json(exchange.down, 200, body)
+
+    async def _stored(self, exchange: Exchange, route: Route, answer: str, client: Client) -> None:
+        """An answer that a backend keeps; what asks for no answer that was made is not served."""
+        if not answer:
+            raise NotOffered(f"{route.template} is not served here")
+        action = route.template.partition("{id}")[2]
+        method = "GET" if exchange.request.method == "HEAD" else exchange.request.method
+        await self._gateway.stored(client, method, answer, action, exchange.down)
 
     def _other_method(self, exchange: Exchange, route: Route) -> None:
         request, down = exchange.request, exchange.down
@@ -164,7 +175,12 @@ class Public:
                 content_type=headers.get("content-type", "application/json"),
                 forward=forwarded(headers),
             )
-            await self._gateway.serve(inbound, exchange.down)
+            load = listing.loaded(inbound.surface, body, int(clock.wall()))
+            if load is None:
+                await self._gateway.serve(inbound, exchange.down)
+                return
+            self._gateway.model(client, load[0])  # there, and this client's
+            answer_json(exchange.down, 200, load[1])
 
 
 def _fields(headers: CIMultiDictProxy[str]) -> dict[str, str]:

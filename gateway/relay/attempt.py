@@ -21,6 +21,8 @@ from gateway.relay.plain import relay_plain
 from gateway.relay.refusal import not_an_answer
 from gateway.relay.stream import relay_stream
 from gateway.wire.formats import FORMATS
+from gateway.wire.responses.whole import answer_id
+from gateway.wire.stream_view import StreamView
 from gateway.wire.surfaces import SURFACES, Kind
 from gateway.wire.translated_stream import TranslatedStream
 from gateway.wire.usage import Usage
@@ -38,10 +40,11 @@ LONG_ANSWER = 4096
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attempt that ended well brought."""
+    """What an attempt that ended well brought. kept: the id under which the engine may keep the answer."""
 
     usage: Usage | None
     finish_reason: str | None
+    kept: str | None = None
 
 
 async def attempt(upstream: Upstream, out: Outbound, down: Downstream, meter: Meter, hooks: Hooks) -> Outcome:
@@ -65,7 +68,7 @@ async def attempt(upstream: Upstream, out: Outbound, down: Downstream, meter: Me
         if over is not None:
             shown = TranslatedStream(view, over.writer(out.context, errand.stamp), form.framing(), form.data)
         await relay_stream(upstream.pool, call, down, shown, meter, limits, wheel, hooks, framing)
-        return Outcome(_credible(view.usage, errand, meter), view.finish_reason)
+        return Outcome(_credible(view.usage, errand, meter), view.finish_reason, _kept(out, view, b""))
     whole = await relay_whole(
         upstream.pool, call, limits, meter, wheel, form.assembler(chat), view, hooks, stream=out.stream, framing=framing
     )
@@ -77,7 +80,15 @@ async def attempt(upstream: Upstream, out: Outbound, down: Downstream, meter: Me
         body = await _off_loop(body, over.answer, body, out.context, errand.stamp)
     hooks.first_token()
     show_whole(down, whole, body)
-    return Outcome(_credible(view.usage or answer.usage, errand, meter), view.finish_reason or answer.finish_reason)
+    usage = _credible(view.usage or answer.usage, errand, meter)
+    return Outcome(usage, view.finish_reason or answer.finish_reason, _kept(out, view, body))
+
+
+def _kept(out: Outbound, view: StreamView, body: bytes) -> str | None:
+    """The id of an answer that the engine itself may keep: one that was passed through, on a surface that keeps any."""
+    if out.spoken != "responses" or out.translation is not None:
+        return None
+    return getattr(view, "answer_id", None) or answer_id(body)
 
 
 async def _off_loop(size: bytes, work: Callable[..., _T], *args: Any) -> _T:

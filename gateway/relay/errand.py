@@ -128,7 +128,7 @@ async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
     Raises MalformedRequest when it can't be edited, NotSpoken when this engine has no way to be asked for it.
     """
     chat, engine = errand.chat, upstream.engine
-    spoken = spoken_for(chat.surface, errand.surfaces, native_only=bool(chat.lost))
+    spoken = spoken_for(chat, errand.surfaces)
     if spoken is None:
         raise NotSpoken(f"the engine does not offer {SURFACES[chat.surface].noun}")
     if spoken == chat.surface:

@@ -30,11 +30,13 @@ _CROSS = frozenset(
         "openai-model",
         "openai-processing-ms",
         "openai-version",
+        "request-id",
         "x-request-id",
     }
 )
 """What of an engine's header fields its clients may see; all else is the gateway's to say, or nobody's."""
-_RATE_LIMITS = "x-ratelimit-"  # of a hosted provider
+_RATE_LIMITS = ("x-ratelimit-", "anthropic-ratelimit-")
+"""Of hosted providers."""
 
 
 def first(headers: Headers, name: str) -> str | None:

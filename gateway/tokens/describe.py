@@ -16,6 +16,7 @@ from gateway.errors import ContextTooLong, Forbidden, MalformedRequest, Unavaila
 from gateway.tokens.measure import Measured
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.inbound import Client
+from gateway.wire.ollama.names import plain
 from gateway.wire.refusal import unknown_model
 from gateway.wire.surfaces import SURFACES, Kind
 from gateway.wire.translations import acceptable
@@ -36,6 +37,8 @@ def route_of(model: str, client: Client, plan: Plan, snapshot: Snapshot) -> Rout
     """
     if not model:
         model = _only_one(visible(client, plan, snapshot))
+    if model.endswith(":latest") and plan.route(model, snapshot) is None:
+        model = plain(model)
     if client.models is not None and model not in client.models:
         if plan.route(model, snapshot) is None:
             raise unknown_model(model, visible(client, plan, snapshot))
@@ -125,7 +128,7 @@ def describe(
         session=chat.session,
         client_limit=client.running,
         surface=chat.surface,
-        surfaces=acceptable(chat.surface, native_only=bool(chat.lost)),
+        surfaces=acceptable(chat),
         lost=chat.lost,
         placement=measured.chain.head,
     )

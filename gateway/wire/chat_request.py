@@ -37,8 +37,9 @@ class ChatRequest:
     """What a request asks for.
 
     surface: what the client called; of a surface that translates, all else is that of its chat body. lost: members
-    that no translation has a place for, by path. prompts: how many prompts a completion request has;
-    `n` choices come for each.
+    that no translation has a place for, by path. previous: the stored answer that it goes on from.
+    hub: what it was read as, and is translated to.
+    prompts: how many prompts a completion request has; `n` choices come for each.
     max_tokens: the output budget in tokens, None when unsaid; max_tokens_field: the member that said so.
     include_usage: `stream_options.include_usage` as asked; stream_options: raw JSON, for an edit that keeps the rest.
     needs: of "tools", "vision", "audio", "json_schema", "logprobs". session: the client's own key for a conversation.
@@ -64,6 +65,8 @@ class ChatRequest:
     stops: bool = False
     verbose: bool = False
     lost: tuple[str, ...] = ()
+    previous: str | None = None
+    hub: str = "chat"
     members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
 
 

@@ -14,6 +14,12 @@ from gateway.wire.anthropic.stream import MessagesStream
 from gateway.wire.assemble import Assembler
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.chat_stream import ChatStream
+from gateway.wire.ollama import whole as ollama_whole
+from gateway.wire.ollama.assemble import OllamaAssembler
+from gateway.wire.ollama.edits import edits as ollama_edits
+from gateway.wire.ollama.lines import LineFramer
+from gateway.wire.ollama.lines import data_of as line_of
+from gateway.wire.ollama.stream import OllamaStream
 from gateway.wire.responses import whole as responses_whole
 from gateway.wire.responses.assemble import ResponseAssembler
 from gateway.wire.responses.edits import edits as responses_edits
@@ -66,6 +72,15 @@ def _chat_view(surface: str) -> Callable[[ChatRequest, str | None, bool], Stream
     return view
 
 
+_OLLAMA = Format(
+    lambda _chat, alias, _usage: OllamaStream(alias),
+    lambda _chat: OllamaAssembler(),
+    ollama_whole.read_answer,
+    ollama_edits,
+    LineFramer,
+    line_of,
+)
+
 FORMATS: Mapping[str, Format] = {
     "chat": Format(_chat_view("chat"), lambda chat: Assembler("chat", prompts=chat.prompts), read_answer),
     "completions": Format(
@@ -83,5 +98,7 @@ FORMATS: Mapping[str, Format] = {
         messages_whole.read_answer,
         lambda _body, served_as, stream, max_tokens: messages_edits(served_as, stream, max_tokens),
     ),
+    "ollama_chat": _OLLAMA,
+    "ollama_generate": _OLLAMA,
 }
 """By surface."""

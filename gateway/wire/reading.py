@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
+
+import msgspec
 
 from gateway.wire.audio import parse_transcription, parse_translation
 from gateway.wire.chat_request import ChatRequest, parse_chat, parse_completion
@@ -13,7 +16,7 @@ from gateway.wire.images import parse_images
 from gateway.wire.rerank import parse_rerank, parse_score
 from gateway.wire.speech import parse_speech
 from gateway.wire.tokenizing import parse_detokenize, parse_tokenize
-from gateway.wire.translations import to_chat
+from gateway.wire.translations import to_hub
 
 __all__ = ["read_request"]
 
@@ -33,7 +36,15 @@ _FORMS = {
     "translations": parse_translation,
     "image_edits": parse_image_edits,
 }
+_HUBS = {"chat": parse_chat, "completions": parse_completion, "embeddings": parse_embeddings}
 _COUNTED_AS = {"count_tokens": "messages"}
+
+
+class _Reference(msgspec.Struct):
+    previous_response_id: Any = None
+
+
+_REFERENCE = msgspec.json.Decoder(_Reference)
 
 
 def read_request(surface: str, body: bytes, content_type: str = "application/json") -> ChatRequest:
@@ -47,8 +58,31 @@ def read_request(surface: str, body: bytes, content_type: str = "application/jso
         return parse(body)
     if surface in _FORMS:
         return _FORMS[surface](body, content_type).chat
-    translate = to_chat(_COUNTED_AS.get(surface, surface))
-    if translate is None:
+    chat = _through(_COUNTED_AS.get(surface, surface), body)
+    previous = _previous(body) if surface == "responses" else None
+    return replace(chat, surface=surface, previous=previous, members=())
+
+
+def _through(surface: str, body: bytes) -> ChatRequest:
+    """Read through the first hub that has a place for all of it; else through the first, with what it has none for."""
+    read: ChatRequest | None = None
+    for hub, parse in _HUBS.items():
+        translate = to_hub(surface, hub)
+        if translate is None:
+            continue
+        translated = translate(body)
+        if read is None or not translated.lost:
+            read = replace(parse(translated.body), lost=translated.lost, hub=hub)
+        if not read.lost:
+            break
+    if read is None:
         raise KeyError(surface)
-    translated = translate(body)
-    return replace(parse_chat(translated.body), surface=surface, lost=translated.lost, members=())
+    return read
+
+
+def _previous(body: bytes) -> str | None:
+    """The id of the stored answer that a Responses body goes on from."""
+    if b"previous_response_id" not in body:
+        return None
+    found = _REFERENCE.decode(body).previous_response_id
+    return found if isinstance(found, str) else None

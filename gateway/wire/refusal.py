@@ -12,6 +12,7 @@ from gateway.errors import (
     ContextTooLong,
     Forbidden,
     GatewayError,
+    MalformedRequest,
     NotOffered,
     OverQuota,
     Saturated,
@@ -20,7 +21,7 @@ from gateway.errors import (
 )
 from gateway.wire.surfaces import SURFACES
 
-__all__ = ["refusal", "shutting_down", "unknown_model"]
+__all__ = ["previous_not_found", "refusal", "shutting_down", "unknown_model"]
 
 
 def refusal(request: Request, decision: Decision, plan: Plan) -> GatewayError:
@@ -116,6 +117,20 @@ def _surface(request: Request, _decision: Decision, _plan: Plan) -> GatewayError
     )
 
 
+def _kept_elsewhere(_request: Request, _decision: Decision, _plan: Plan) -> GatewayError:
+    return previous_not_found()
+
+
+def previous_not_found() -> MalformedRequest:
+    """Tell that the stored answer which a request goes on from is not there, or not the caller's."""
+    return MalformedRequest(
+        "The previous response is not kept by any backend that works for this model. Send the whole conversation as "
+        "input, and leave out previous_response_id.",
+        param="previous_response_id",
+        code="previous_response_not_found",
+    )
+
+
 def _quota(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
     return OverQuota(f"A limit of the key '{request.client}' is reached. {_later(decision)}")
 
@@ -163,6 +178,7 @@ _MAKERS: dict[Reason, Callable[[Request, Decision, Plan], GatewayError]] = {
     Reason.OUTSIDE_BOUNDARY: _boundary,
     Reason.MISSING_ABILITY: _ability,
     Reason.SURFACE_NOT_OFFERED: _surface,
+    Reason.NOT_THE_KEEPER: _kept_elsewhere,
     Reason.OVER_QUOTA: _quota,
     Reason.RETRIES_SPENT: _spent,
 }

@@ -11,6 +11,7 @@ import pytest
 import uvloop
 from aiohttp import web
 
+from gateway.edge.answers import answer_json
 from gateway.edge.auth import Key, Keyring
 from gateway.edge.cors import Cors
 from gateway.edge.downstream import ClientDownstream
@@ -65,6 +66,9 @@ class FakeGateway:
         down.start(200, (("content-type", "application/json"), ("x-kvgate-decision", "d1")), len(body))
         down.write(body)
         down.end()
+
+    async def stored(self, client: Client, method: str, answer: str, action: str, down: ClientDownstream) -> None:
+        answer_json(down, 200, [method, answer, action])
 
     def models(self, client: Client) -> list[ModelEntry]:
         return [self.entry(name) for name in self.ids]

@@ -114,9 +114,13 @@ def last_event(surface: str, body: bytes) -> Any:
         assert body.endswith(b"\n")
         return json.loads(body.splitlines()[-1])
     assert body.endswith(b"\n\n")
-    fields = dict(line.split(b": ", 1) for line in body.strip().rsplit(b"\n\n", 1)[-1].split(b"\n"))
-    assert fields.get(b"event", b"error") == b"error"
-    return json.loads(fields[b"data"])
+    events = [dict(line.split(b": ", 1) for line in event.split(b"\n")) for event in body.strip().split(b"\n\n")]
+    told = [event for event in events if event.get(b"event", b"error") == b"error" and b"data" in event]
+    if surface == "responses":  # Codex reads this one
+        assert events[-1][b"event"] == b"response.failed"
+        assert json.loads(events[-1][b"data"])["response"]["error"]["message"]
+    assert len(told) == 1
+    return json.loads(told[0][b"data"])
 
 
 @pytest.mark.parametrize("name", STREAMS)

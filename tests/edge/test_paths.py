@@ -93,17 +93,23 @@ async def test_p7_e1_what_is_not_served_is_a_json_404_that_names_what_is(door: D
         ("DELETE", "/responses/resp_1"),
         ("POST", "/v1/responses/resp_1/cancel"),
         ("GET", "/v1/responses/resp_1/input_items?limit=5"),
-        ("POST", "/v1/responses/compact"),
-        ("POST", "/v1/responses/input_tokens"),
     ],
 )
-async def test_stored_responses_are_refused_in_words(door: Door, method: str, path: str) -> None:
+async def test_stored_responses_are_asked_of_who_keeps_them(door: Door, method: str, path: str) -> None:
     client = await door.connect()
     reply = await client.request(method, path)
-    assert (reply.status, reply.error["code"]) == (404, "surface_not_offered")
-    assert "not kept here" in reply.error["message"]
+    action = path.partition("resp_1")[2].partition("?")[0]
+    assert (reply.status, reply.json) == (200, [method, "resp_1", action])
     assert door.access()[-1]["route"] != "other"
     assert "resp_1" not in str(door.access()[-1])
+
+
+@pytest.mark.parametrize("path", ["/v1/responses/compact", "/v1/responses/input_tokens"])
+async def test_what_asks_for_no_answer_that_was_made_is_not_offered(door: Door, path: str) -> None:
+    client = await door.connect()
+    reply = await client.request("POST", path)
+    assert (reply.status, reply.error["code"]) == (404, "surface_not_offered")
+    assert path in reply.error["message"]
 
 
 async def test_e1_the_wrong_method_is_json_and_says_which_is_right(door: Door) -> None:

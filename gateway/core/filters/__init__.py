@@ -12,6 +12,7 @@ from gateway.core.filters.fits_context import FitsContext
 from gateway.core.filters.fits_pool import FitsPool
 from gateway.core.filters.has_abilities import HasAbilities
 from gateway.core.filters.healthy import Healthy
+from gateway.core.filters.keeps_answer import KeepsAnswer
 from gateway.core.filters.kv_headroom import KvHeadroom
 from gateway.core.filters.not_tried import NotTried
 from gateway.core.filters.open_backlog import OpenBacklog
@@ -33,7 +34,15 @@ class Filter(Protocol):
         ...
 
 
-ABLE: tuple[Filter, ...] = (WithinBoundary(), ServesModel(), SpeaksSurface(), HasAbilities(), FitsContext(), FitsPool())
+ABLE: tuple[Filter, ...] = (
+    WithinBoundary(),
+    ServesModel(),
+    SpeaksSurface(),
+    KeepsAnswer(),
+    HasAbilities(),
+    FitsContext(),
+    FitsPool(),
+)
 """Permanent: waiting changes nothing. The boundary comes first."""
 WORKING: tuple[Filter, ...] = (NotTried(), Healthy())
 """The backend could serve it, but not now and not soon."""
