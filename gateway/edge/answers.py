@@ -64,4 +64,6 @@ def cut_short(down: ClientDownstream, err: GatewayError) -> None:
         return
     if down.event_stream:
         down.write(down.dialect.event(err))
+        down.cut_off()
+        return
     down.abort()

@@ -195,6 +195,16 @@ class ClientDownstream:
         elif head:
             self._send(head)
 
+    def cut_off(self) -> None:
+        """End after an error was told in the stream: as `abort`, or properly where the dialect wants it so."""
+        if self.dialect.cut or not self.event_stream or self._protocol.writing_paused:
+            self.abort()
+            return
+        self.cut = True
+        self.keep_alive = False
+        self.end()
+        self.abort()
+
     def abort(self) -> None:
         """Close without the end of the body, so that the client's parser sees a cut.
 

@@ -43,6 +43,9 @@ class Downstream(Protocol):
     def end(self, data: bytes = b"") -> None:
         """Finish the body properly (the last chunk), its last bytes in the same write."""
 
+    def cut_off(self) -> None:
+        """End after an error was told in the stream: as `abort`, or properly where the dialect wants it so."""
+
     def abort(self) -> None:
         """End the connection without finishing the body, so that the client's parser sees a cut.
 

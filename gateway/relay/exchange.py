@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 
+from gateway.clock import wall
 from gateway.errors import BadStatus, TimedOut, UpstreamError
 from gateway.relay.call import Call
 from gateway.relay.connection import Connection, Stale
-from gateway.relay.headers import first
+from gateway.relay.headers import asked_to_wait, first
 from gateway.relay.limits import Limits
 from gateway.relay.meter import Meter
 from gateway.relay.sink import Headers
@@ -129,12 +130,11 @@ class Exchange(ABC):
 
     def refused(self, status: int, payload: bytes) -> BadStatus:
         """The error for an error answer of the engine; its Retry-After is kept, in seconds."""
-        wait = first(self.headers, "retry-after")
         return BadStatus(
             f"the engine answered with status {status}",
             status=status if 400 <= status < 600 else 502,
             payload=payload,
-            retry_after=float(wait) if wait is not None and wait.isdecimal() else None,
+            retry_after=asked_to_wait(first(self.headers, "retry-after"), wall()),
         )
 
     def first_came(self, now: float) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from email.utils import parsedate_to_datetime
+
 from gateway.relay.sink import Headers
 
-__all__ = ["HOP_BY_HOP", "content_length", "end_to_end", "first", "stream_headers"]
+__all__ = ["HOP_BY_HOP", "asked_to_wait", "content_length", "end_to_end", "first", "stream_headers"]
 
 HOP_BY_HOP = frozenset(
     {
@@ -39,12 +41,30 @@ _RATE_LIMITS = ("x-ratelimit-", "anthropic-ratelimit-")
 """Of hosted providers."""
 
 
+_LONGEST_WAIT = 86_400.0
+"""Seconds."""
+
+
 def first(headers: Headers, name: str) -> str | None:
     """The first value of a field, by its lower-case name."""
     for key, value in headers:
         if key == name:
             return value
     return None
+
+
+def asked_to_wait(value: str | None, now: float) -> float | None:
+    """A Retry-After in seconds: given as a number, or as a date (RFC 9110, 10.2.3). None without one, or past sense.
+
+    `now` in Unix seconds.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value) if value[:1].isdigit() else parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, OverflowError):
+        return None
+    return min(seconds, _LONGEST_WAIT) if seconds >= 0 else 0.0
 
 
 def content_length(headers: Headers) -> int | None:

@@ -55,7 +55,7 @@ class ClientExchange(Exchange):
             if not self.down.closed:
                 self.last_words(shown)
         finally:
-            self.down.abort()
+            self.down.cut_off()
 
     def last_words(self, error: StreamBroken) -> None:
         """Tell the client in band, where the format has a way to."""

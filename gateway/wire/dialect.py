@@ -24,8 +24,9 @@ _COMMENT = b": keepalive\n\n"
 class Dialect:
     """One way to talk to clients.
 
-    body: an error as a whole answer. event: an error inside a stream, after which the connection is cut. keepalive:
-    what changes nothing for a client that waits. stream_type: the content type of streams.
+    body: an error as a whole answer. event: an error inside a stream. cut: after that event the connection is cut,
+    since several clients skip the event and take a clean end for success. keepalive: what changes nothing for a client
+    that waits. stream_type: the content type of streams.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Dialect:
     event: Callable[[GatewayError], bytes]
     keepalive: bytes = _COMMENT
     stream_type: str = EVENT_STREAM
+    cut: bool = True
 
 
 OPENAI = Dialect("openai", openai_error, error_event)
@@ -41,7 +43,9 @@ DIALECTS: dict[str, Dialect] = {
     each.name: each
     for each in (
         OPENAI,
-        Dialect("responses", openai_error, responses.error_event),
+        # Nobody takes a stream without `response.completed` for success, and Codex acts on the error's code (it
+        # compacts, or waits as told) only after a clean end; after a cut it just asks again.
+        Dialect("responses", openai_error, responses.error_event, cut=False),
         Dialect("anthropic", anthropic.error_body, anthropic.error_event),
         # Lines have no comments; an empty piece of text is the nearest thing.
         Dialect(

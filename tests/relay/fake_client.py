@@ -53,6 +53,9 @@ class MemoryClient:
             self.writes.append(data)
         self.ended = True
 
+    def cut_off(self) -> None:
+        self.abort()
+
     def abort(self) -> None:
         assert not self.ended
         self.aborted = True
@@ -115,6 +118,9 @@ class SocketClient(asyncio.Protocol):
         if data:
             self.write(data)
         self._transport.write(b"0\r\n\r\n")
+
+    def cut_off(self) -> None:
+        self.abort()
 
     def abort(self) -> None:
         assert self._transport is not None

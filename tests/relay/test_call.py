@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.relay import Call
-from gateway.relay.headers import content_length, end_to_end, stream_headers
+from gateway.relay.headers import asked_to_wait, content_length, end_to_end, stream_headers
 
 
 def test_framing_is_ours_and_hop_by_hop_fields_stay_behind() -> None:
@@ -98,3 +98,21 @@ def test_what_of_an_answer_s_head_crosses() -> None:
     ]
     assert content_length([("content-length", "12")]) == 12
     assert content_length(headers) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("7", 7.0),
+        ("2.5", 2.5),
+        ("Tue, 01 Dec 2026 00:00:30 GMT", 30.0),
+        ("Mon, 30 Nov 2026 23:59:30 GMT", 0.0),
+        ("soon", None),
+        ("-3", None),
+        ("1e400", 86_400.0),
+        ("nan", None),
+    ],
+)
+def test_how_long_an_engine_asks_to_wait(value: str | None, seconds: float | None) -> None:
+    assert asked_to_wait(value, 1796083200.0) == seconds
