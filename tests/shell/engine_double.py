@@ -110,7 +110,7 @@ def says(
             "total_tokens": prompt + len(words),
             "prompt_tokens_details": {"cached_tokens": cached},
         }
-        base = {"id": "chatcmpl-1", "created": 1, "model": asked["model"], "system_fingerprint": "double"}
+        base = {"id": "chatcmpl-1", "created": 1, "model": asked.get("model", "tiny"), "system_fingerprint": "double"}
         chat = "messages" in asked
         if not asked.get("stream"):
             await asyncio.sleep(first + gap * len(words))
