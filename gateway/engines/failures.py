@@ -82,7 +82,7 @@ def classify(status: int, payload: bytes, *, client_words: re.Pattern[str] | Non
         return _by_status(402, "")
     if status == 404 and _RESOURCE.search(message):
         return Failure(FailureKind.CLIENT, message)
-    if status < 500 and _NOT_OFFERED.search(message):
+    if status <= 500 and _NOT_OFFERED.search(message):  # Ollama says so of embeddings with 500
         return _not_offered(message)
     if status == 404 and (error.get("code") == "model_not_found" or _names_model(error, message)):
         return Failure(FailureKind.NOT_FOUND, message, retryable=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -47,6 +48,11 @@ class _Reference(msgspec.Struct):
 _REFERENCE = msgspec.json.Decoder(_Reference)
 
 
+_SYSTEM_TURN = re.compile(rb'"role"\s*:\s*"system"')
+"""A turn of the system's among the messages, as Claude Code sends since 2.1.154: vLLM took only user and assistant
+turns then (vllm-project/vllm 44000), and chat templates of Qwen's raise. In a text its quotes would be escaped."""
+
+
 def read_request(surface: str, body: bytes, content_type: str = "application/json") -> ChatRequest:
     """Read a body. Raises MalformedRequest, with `param` naming the member at fault.
 
@@ -60,7 +66,8 @@ def read_request(surface: str, body: bytes, content_type: str = "application/jso
         return _FORMS[surface](body, content_type).chat
     chat = _through(_COUNTED_AS.get(surface, surface), body)
     previous = _previous(body) if surface == "responses" else None
-    return replace(chat, surface=surface, previous=previous, members=())
+    beyond = surface == "messages" and _SYSTEM_TURN.search(body) is not None
+    return replace(chat, surface=surface, previous=previous, beyond=beyond, members=())
 
 
 def _through(surface: str, body: bytes) -> ChatRequest:

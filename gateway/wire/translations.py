@@ -91,9 +91,10 @@ def acceptable(chat: ChatRequest) -> frozenset[str]:
 def spoken_for(chat: ChatRequest, offered: frozenset[str] | None) -> str | None:
     """The surface to ask an engine in: the client's own if it is offered (or nothing is known), else the best other.
 
-    None when there is none, and for what no translation has a place for.
+    None when there is none, and for what no translation has a place for. What goes beyond what engines know of a
+    dialect that they copy is translated, where they have chat: a service of the dialect's owner has not.
     """
-    if offered is None or chat.surface in offered:
+    if offered is None or (chat.surface in offered and not (chat.beyond and chat.hub in offered and not chat.lost)):
         return chat.surface
     if chat.lost:
         return None

@@ -119,7 +119,14 @@ _AIDER = Install("aider", "pypi", ("aider-chat==0.86.2",), "bin/aider")
 
 AGENTS = (
     Client("codex", _CODEX, _codex, frozenset({"responses"})),
-    Client("claude-code", _CLAUDE, _claude_code, frozenset({"messages"}), side=2),
+    Client(
+        "claude-code",
+        _CLAUDE,
+        _claude_code,
+        frozenset({"messages"}),
+        asked_in=frozenset({"messages", "chat"}),  # its turns of the system's are translated
+        side=2,
+    ),
     Client("opencode", _OPENCODE, _opencode, frozenset({"chat"}), side=1),
     Client("aider", _AIDER, _aider, frozenset({"chat"}), edits=True, side=2),
 )

@@ -42,7 +42,8 @@ class Prepare(Protocol):
 class Client:
     """One client.
 
-    surfaces: what it calls, in kvgate's names. flavour: of an engine that speaks those. ways: folders in which the
+    surfaces: what it calls, in kvgate's names. asked_in: where that is not what an engine that copies
+    the dialect is asked in. flavour: of an engine that speaks those. ways: folders in which the
     task is done, one for each way that it has of asking. edits: it writes files by itself, from text, and calls no
     tools. reports: it prints what it got, a line of JSON a way. side: how many requests beside the task it makes at
     most (titles, commit messages). seconds: that it may take. module: of an SDK that the running interpreter may have
@@ -53,6 +54,7 @@ class Client:
     install: Install
     prepare: Prepare
     surfaces: frozenset[str]
+    asked_in: frozenset[str] | None = None
     flavour: str = "vllm"
     ways: tuple[str, ...] = (".",)
     edits: bool = False

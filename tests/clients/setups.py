@@ -39,7 +39,8 @@ class Reached:
     def spoken(self, client: Client) -> frozenset[str]:
         """The surfaces on which the engine must have been asked."""
         only = {"translated": frozenset({"chat", "completions"}), "from messages": frozenset({"messages"})}
-        return only.get(self.setup, client.surfaces)
+        passed = client.surfaces if self.setup == "direct" or client.asked_in is None else client.asked_in
+        return only.get(self.setup, passed)
 
     def log_lines(self) -> list[dict[str, Any]]:
         """The lines of the gateway's log so far."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.relay.fake_engine import Request, Script, Wire, chunk, json_answer
-from tests.shell.engine_double import llama_cpp, openai_compatible, says, vllm
+from tests.shell.engine_double import llama_cpp, openai_compatible, page, says, vllm
 from tests.shell.fixtures import Start
 
 MB = 1 << 20
@@ -210,3 +210,33 @@ async def test_t2_tokens_are_counted_as_they_would_be_admitted(start: Start) -> 
     assert reply.status == 200
     assert reply.headers["x-kvgate-count"] in ("estimated", "exact")
     assert 200 <= reply.json["input_tokens"] <= 450
+
+
+OPENAI_SAYS = {
+    "object": "list",
+    "model": "m",
+    "data": [{"index": 0, "embedding": [0.5, 1]}],
+    "usage": {"prompt_tokens": 3},
+}
+
+
+async def test_ollama_s_embeddings_from_an_engine_that_has_openai_s(start: Start) -> None:
+    engine = openai_compatible(answers(OPENAI_SAYS), model="m")
+    engine.pages["/api/embed"] = page({"error": {"message": "no such route"}}, 404)
+    gateway = await start({"b1": engine})
+    reply = await gateway.ask({"model": "m:latest", "input": ["x"]}, "/api/embed")
+    assert (reply.status, reply.json["model"], reply.json["embeddings"]) == (200, "m:latest", [[0.5, 1]])
+    assert engine.asked[0].line.startswith("POST /v1/embeddings ")
+    assert engine.body()["model"] == "m"
+    old = await gateway.ask({"model": "m", "prompt": "x"}, "/api/embeddings")
+    assert (old.status, old.json["embedding"]) == (200, [0.5, 1])
+
+
+async def test_a_model_is_loaded_for_ollama_s_clients_without_a_word_to_the_engine(start: Start) -> None:
+    engine = openai_compatible(model="m")
+    gateway = await start({"b1": engine})
+    for path, body in (("/api/chat", {"messages": []}), ("/api/generate", {}), ("/api/embed", {"input": []})):
+        reply = await gateway.ask({"model": "m", **body}, path)
+        assert (reply.status, reply.json["model"]) == (200, "m")
+    assert (await gateway.ask({"model": "other"}, "/api/generate")).status == 404
+    assert engine.asked == []

@@ -54,7 +54,7 @@ def pages(flavour: str, models: tuple[str, ...], probed: list[str]) -> dict[str,
 
 def _show(models: tuple[str, ...]) -> Page:
     info = {"general.architecture": "qwen3", "general.parameter_count": 4_000_000_000, "qwen3.context_length": WINDOW}
-    known = {"details": _DETAILS, "model_info": info, "capabilities": ["completion", "tools", "thinking"]}
+    known = {"details": _DETAILS, "model_info": info, "capabilities": ["completion", "tools", "thinking", "embedding"]}
 
     async def answer(request: web.Request) -> web.Response:
         body = await _json(request)
