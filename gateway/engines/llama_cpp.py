@@ -124,8 +124,9 @@ class LlamaCpp(Asked):
         """Always, except for whole answers that only the server itself can build.
 
         It streams no log probabilities with tools; with stop strings it cuts as many of them as the stop string has
-        tokens; `verbose` adds the text a second time. One difference stays: a tool call that the token limit cuts
-        before its name is raw text in the server's own answer and absent from its stream.
+        tokens; `verbose` adds the text a second time. Two differences stay, both where it looks for tool
+        calls or JSON in the text: a tool call that the token limit cuts before its name, and text at the very end that
+        might have begun one (a line end, a fence), are in the server's own whole answer and absent from its stream.
         """
         if req.stream:
             return True

@@ -38,13 +38,17 @@ class Row:
     cells: tuple[tuple[str, How], ...]
 
 
+_COUNTED_HERE = "count_tokens"
+
+
 def offering(spoken: Mapping[str, tuple[str, ...]]) -> tuple[Row, ...]:
     """A row for each surface that any engine offers. `spoken`: what each client's surface can be translated to."""
     rows = (
         Row(name, tuple((each, _how(adapter, name, spoken.get(name, ()))) for each, adapter in ENGINES.items()))
         for name in SURFACES
     )
-    return tuple(row for row in rows if any(how is not How.NOT_OFFERED for _, how in row.cells))
+    served = (row for row in rows if row.surface != _COUNTED_HERE)
+    return tuple(row for row in served if any(how is not How.NOT_OFFERED for _, how in row.cells))
 
 
 def _how(adapter: Engine, surface: str, instead: tuple[str, ...]) -> How:
@@ -63,6 +67,12 @@ _LEGEND = f"""
 `{How.NATIVE}`: bytes pass through. `{How.TRANSLATED}`: the engine is asked in another surface that it speaks, and its
 answer is put back. `{How.IF_FOUND}`: where discovery finds the route, which hangs on the model, the version or how the
 engine was started. `{How.NOT_OFFERED}`: not offered; such a request goes to another backend, or is refused with 404.
+
+Tokens of a Messages request are counted by kvgate itself, as it would admit them; `x-kvgate-count` says whether the
+number is exact or estimated. Messages with turns of the system's among them, as Claude Code sends, are translated for
+engines that have chat too: most that copy the dialect refuse them. What a translation has no place for (a stored
+response to go on from, a tool that the service itself runs) is served by engines that speak the surface, or refused with
+404 and the member's name.
 """
 
 
