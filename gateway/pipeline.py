@@ -17,7 +17,6 @@ from typing import Protocol
 
 from gateway import clock
 from gateway.core.failure import FailureKind
-from gateway.core.kept_answers import Kept, KeptAnswers
 from gateway.core.lease import Ended, Lease
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
@@ -26,21 +25,20 @@ from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
 from gateway.errors import GatewayError, Unavailable, UpstreamError
 from gateway.relay.attempt import Outcome, attempt, failure_of
+from gateway.relay.counted import tell_count
 from gateway.relay.downstream import Downstream
 from gateway.relay.ending import counted_in, ended_of, lingers
 from gateway.relay.engine_refusal import engine_refusal, most_telling
 from gateway.relay.errand import Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
-from gateway.relay.stored import not_kept, relay_stored
+from gateway.relay.stored import StoredAnswers
 from gateway.relay.waiting import Waiting
 from gateway.relay.wheel import TimerWheel
 from gateway.tokens.describe import describe, route_of
 from gateway.tokens.measure import Measured, Measurer
 from gateway.wire.answer_headers import answer_headers
-from gateway.wire.anthropic.models import count_body
-from gateway.wire.inbound import AccessNote, Client, Inbound
-from gateway.wire.refusal import previous_not_found
+from gateway.wire.inbound import AccessNote, Inbound
 
 __all__ = ["Chronicle", "Pipeline"]
 
@@ -78,11 +76,11 @@ class Pipeline:
         keepalive_s: float = 15.0,
     ) -> None:
         self.upstreams = upstreams
+        self.stored = StoredAnswers(upstreams)
         self._measurer = measurer
         self._dispatcher = dispatcher
         self._chronicle = chronicle
         self._suspects = Suspects()
-        self._kept = KeptAnswers()
         self._wheel = wheel
         self._keepalive_s = keepalive_s
 
@@ -99,7 +97,7 @@ class Pipeline:
             self._chronicle.not_considered(error)
             raise
         if inbound.surface == "count_tokens":
-            _tell_count(request, down)
+            tell_count(request, down)
         else:
             await self._until_answered(request, measured, inbound, down)
 
@@ -167,22 +165,8 @@ class Pipeline:
             inbound.headers,
             snapshot,
         )
-        kept = self._kept.find(measured.chat.previous) if measured.chat.previous else None
-        if kept is None:
-            return request
-        if kept.client != client.name:
-            raise previous_not_found()
-        return replace(request, keeper=kept.backend)
-
-    async def stored(self, client: Client, method: str, answer: str, action: str, down: Downstream) -> None:
-        """Fetch, cancel or delete an answer that a backend keeps for this client. Raises NotFound for any other."""
-        kept = self._kept.find(answer)
-        upstream = self.upstreams.get(kept.backend) if kept is not None else None
-        if kept is None or upstream is None or kept.client != client.name:
-            raise not_kept(answer)
-        await relay_stored(upstream, kept, method, answer, action, down)
-        if method == "DELETE":
-            self._kept.forget(answer)
+        keeper = self.stored.keeper(measured.chat.previous, client.name)
+        return request if keeper is None else replace(request, keeper=keeper)
 
     async def _attempt(
         self, lease: Lease, measured: Measured, inbound: Inbound, down: Downstream
@@ -197,7 +181,7 @@ class Pipeline:
             out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now))
             outcome = await attempt(upstream, out, down, meter, self._hooks(lease, meter, down, out.dropped))
             if outcome.kept is not None:
-                self._kept.note(outcome.kept, Kept(lease.backend, lease.request.client, measured.chat.model))
+                self.stored.note(outcome.kept, lease, measured.chat.model)
         except UpstreamError as error:
             failure, rest = failure_of(upstream, error), error.retry_after
             if error.started:
@@ -228,12 +212,3 @@ class Pipeline:
 
         down.extra = fields()
         return Hooks(first_token=first_token, progress=progress)
-
-
-def _tell_count(request: Request, down: Downstream) -> None:
-    """The number that the request would be admitted with; a header says whether it was counted or estimated."""
-    estimate = max(request.estimates.values(), key=lambda each: each.prompt)
-    how = "exact" if estimate.tier == "C" else "estimated"
-    body = count_body(estimate.prompt)
-    down.start(200, [("content-type", "application/json"), ("x-kvgate-count", how)], len(body))
-    down.end(body)

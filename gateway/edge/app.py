@@ -181,7 +181,7 @@ class Application:
 
     async def stored(self, client: Client, method: str, answer: str, action: str, down: Downstream) -> None:
         """Fetch, cancel or delete an answer that a backend keeps."""
-        await self.pipeline.stored(client, method, answer, action, down)
+        await self.pipeline.stored.relay(client.name, method, answer, action, down)
 
     def models(self, client: Client) -> list[ModelEntry]:
         """The models that this client may use."""
