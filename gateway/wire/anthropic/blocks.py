@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.wire.anthropic.reading import NOTHING
+from gateway.wire.raw_members import NOTHING
 
 __all__ = [
     "DOCUMENT",

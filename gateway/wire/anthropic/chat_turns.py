@@ -12,8 +12,9 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.chat_parts import blocks_of, text_block
-from gateway.wire.anthropic.parts import SEPARATOR, Lost
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list
+from gateway.wire.anthropic.parts import SEPARATOR
+from gateway.wire.lost import Lost
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
 __all__ = ["ChatTurns"]
 

@@ -10,8 +10,9 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.blocks import KIND, TEXT, THINKING, TOOL_RESULT, TOOL_USE
-from gateway.wire.anthropic.parts import SEPARATOR, Lost, Part, content_of, content_parts, part_of
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list
+from gateway.wire.anthropic.parts import SEPARATOR, Part, content_of, content_parts, part_of
+from gateway.wire.lost import Lost
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
 __all__ = ["Conversation"]
 

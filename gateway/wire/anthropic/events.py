@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.wire.anthropic.reading import encode
+from gateway.wire.raw_members import encode
 
 __all__ = ["block_delta", "block_start", "block_stop", "framed", "input_delta", "text_delta", "thinking_delta"]
 

@@ -5,30 +5,18 @@ from __future__ import annotations
 import msgspec
 
 from gateway.wire.anthropic.blocks import DOCUMENT, IMAGE, KIND, SEARCH_RESULT, TEXT, Source, image_url
-from gateway.wire.anthropic.reading import encode, first_byte, is_null, read, read_list
+from gateway.wire.lost import Lost
+from gateway.wire.raw_members import encode, first_byte, is_null, read, read_list
 
-__all__ = ["SEPARATOR", "Lost", "Part", "content_of", "content_parts", "part_of"]
+__all__ = ["SEPARATOR", "Part", "content_of", "content_parts", "part_of"]
 
 SEPARATOR = "\n\n"
 """Between texts that become one: blocks are paragraphs to a model."""
-_MOST_LOST = 16
 _DEEPEST = 2
 """A tool's result holds documents, and these hold text and pictures."""
 _TEXT = msgspec.json.Decoder(str)
 
 Part = str | bytes
-
-
-class Lost:
-    """Collects paths of what has no counterpart; a handful is enough for an error message."""
-
-    def __init__(self) -> None:
-        self.paths: list[str] = []
-
-    def add(self, path: str) -> None:
-        """Take note of one."""
-        if len(self.paths) < _MOST_LOST:
-            self.paths.append(path)
 
 
 def content_parts(raw: msgspec.Raw, path: str, lost: Lost, depth: int = 0) -> list[Part]:

@@ -9,8 +9,9 @@ import msgspec
 from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.chat_tools import message_tool_choice, message_tools
 from gateway.wire.anthropic.chat_turns import ChatTurns
-from gateway.wire.anthropic.parts import SEPARATOR, Lost
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list, read_members
+from gateway.wire.anthropic.parts import SEPARATOR
+from gateway.wire.lost import Lost
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list, read_members
 from gateway.wire.translation import Translated
 
 __all__ = ["MAX_TOKENS", "Wanted", "from_chat"]

@@ -9,9 +9,9 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.conversation import Conversation
-from gateway.wire.anthropic.parts import Lost
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list, read_members
 from gateway.wire.anthropic.tools import chat_tool_choice, chat_tools
+from gateway.wire.lost import Lost
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_client, read_list
 from gateway.wire.translation import Translated
 
 __all__ = ["Asked", "to_chat"]
@@ -77,7 +77,7 @@ def to_chat(body: bytes) -> Translated:
     Left out as hints: cache marks, metadata, service tier, context management, signatures, redacted thinking.
     Raises MalformedRequest with `param`.
     """
-    members = read_members(body)
+    members = read_client(body)
     lost = Lost()
     out: dict[str, bytes] = {}
     if "model" in members:

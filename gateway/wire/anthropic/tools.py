@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.parts import Lost
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list
+from gateway.wire.lost import Lost
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
 __all__ = ["chat_tool_choice", "chat_tools"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.reading import encode, first_byte
 from gateway.wire.ollama.done_reason import finish_reason
 from gateway.wire.ollama.lines import data_of
 from gateway.wire.ollama.ollama_answer import read_ollama, said_in, usage_told
+from gateway.wire.raw_members import encode, first_byte
 from gateway.wire.usage import Usage
 
 __all__ = ["OllamaAssembler"]

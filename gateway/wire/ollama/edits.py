@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.reading import NOTHING, is_null
 from gateway.wire.malformed import decoded
+from gateway.wire.raw_members import NOTHING, is_null
 from gateway.wire.splice import splice
 
 __all__ = ["edits"]

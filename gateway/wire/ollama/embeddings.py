@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import MalformedRequest, StreamBroken
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list, read_members
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_client, read_list, read_members
 from gateway.wire.translation import Stamp, Translated
 
 __all__ = ["Embedding", "from_openai", "ollama_answer", "openai_answer", "to_openai"]
@@ -66,7 +66,7 @@ def to_openai(body: bytes) -> Translated:
     The context is `Embedding`. Left out: truncate, options, keep_alive. Raises MalformedRequest with `param`; also
     without any input, which asks to load a model (`load.py`).
     """
-    members = read_members(body)
+    members = read_client(body)
     out = _model(members)
     single = "prompt" in members and "input" not in members
     name = "prompt" if single else "input"

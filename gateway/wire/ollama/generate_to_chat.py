@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.parts import Lost
-from gateway.wire.anthropic.reading import NOTHING, first_byte, read_members
+from gateway.wire.lost import Lost
 from gateway.wire.ollama.asked import Asked
 from gateway.wire.ollama.images import image_parts
 from gateway.wire.ollama.shared_members import answer_form, joined, model_and_options, note_lost, streams, thinking
 from gateway.wire.ollama.turns_to_chat import content_with
+from gateway.wire.raw_members import NOTHING, first_byte, read_client
 from gateway.wire.translation import Translated
 
 __all__ = ["LOST", "to_chat"]
@@ -24,7 +24,7 @@ def to_chat(body: bytes) -> Translated:
     `suffix` (text to fill in), which text completions have (`generate_to_completions.py`). Left out as for chat.
     Raises MalformedRequest with `param`; also without a prompt, which asks to load a model (`load.py`).
     """
-    members = read_members(body)
+    members = read_client(body)
     lost = Lost()
     out = model_and_options(members) | answer_form(members) | thinking(members) | streams(members)
     note_lost(members, ("raw", "suffix", *LOST), lost)

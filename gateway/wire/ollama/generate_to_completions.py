@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.parts import Lost
-from gateway.wire.anthropic.reading import NOTHING, first_byte, read, read_members
+from gateway.wire.lost import Lost
 from gateway.wire.ollama.asked import Asked
 from gateway.wire.ollama.generate_to_chat import LOST
 from gateway.wire.ollama.shared_members import answer_form, joined, model_and_options, note_lost, streams
+from gateway.wire.raw_members import NOTHING, first_byte, read, read_client
 from gateway.wire.translation import Translated
 
 __all__ = ["to_completions"]
@@ -23,7 +23,7 @@ def to_completions(body: bytes) -> Translated:
     Without either a template would be missing, so `prompt` is lost then. Also lost: what is lost to chat, a system
     prompt, pictures and a format. `think` says nothing without a template. Raises MalformedRequest with `param`.
     """
-    members = read_members(body)
+    members = read_client(body)
     lost = Lost()
     out = model_and_options(members) | streams(members)
     form = answer_form(members)

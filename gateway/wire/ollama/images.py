@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.reading import encode, first_byte, read, read_list
+from gateway.wire.raw_members import encode, first_byte, read, read_list
 
 __all__ = ["base64_of", "image_parts"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.wire.anthropic.reading import NOTHING, first_byte, is_null
 from gateway.wire.ollama.created_at import created_at
+from gateway.wire.raw_members import NOTHING, first_byte, is_null
 from gateway.wire.translation import Stamp
 
 __all__ = ["load_answer", "load_request"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.wire.anthropic.reading import encode, first_byte, read
+from gateway.wire.raw_members import encode, first_byte, read
 
 __all__ = ["ollama_options"]
 

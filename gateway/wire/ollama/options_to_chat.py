@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.reading import encode, first_byte, is_null, read, read_members
 from gateway.wire.chat_request import MAX_TOKENS
+from gateway.wire.raw_members import encode, first_byte, is_null, read, read_members
 
 __all__ = ["chat_options"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.parts import Lost
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list, read_members
+from gateway.wire.lost import Lost
 from gateway.wire.ollama.options_from_chat import ollama_options
 from gateway.wire.ollama.shared_members import joined
 from gateway.wire.ollama.turns_from_chat import FromChatTurns
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list, read_members
 from gateway.wire.translation import Translated
 
 __all__ = ["Wanted", "from_chat"]

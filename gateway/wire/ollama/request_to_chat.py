@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.parts import Lost
-from gateway.wire.anthropic.reading import NOTHING, first_byte, is_null, read, read_list, read_members
+from gateway.wire.lost import Lost
 from gateway.wire.ollama.asked import Asked
 from gateway.wire.ollama.shared_members import answer_form, joined, model_and_options, note_lost, streams, thinking
 from gateway.wire.ollama.turns_to_chat import ToChatTurns
+from gateway.wire.raw_members import NOTHING, first_byte, is_null, read, read_client, read_list
 from gateway.wire.translation import Translated
 
 __all__ = ["to_chat"]
@@ -31,7 +31,7 @@ def to_chat(body: bytes) -> Translated:
     shift (a prompt that is too long is an error here), options that load a model. Lost: `_debug_render_only`.
     Raises MalformedRequest with `param`; also without messages, which asks to load a model (`load.py`).
     """
-    members = read_members(body)
+    members = read_client(body)
     lost = Lost()
     out = model_and_options(members) | answer_form(members) | thinking(members) | streams(members)
     note_lost(members, ("_debug_render_only",), lost)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.parts import Lost
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, read
+from gateway.wire.lost import Lost
 from gateway.wire.ollama.options_to_chat import chat_options
+from gateway.wire.raw_members import NOTHING, encode, first_byte, read
 from gateway.wire.translation import Translated
 
 __all__ = ["answer_form", "joined", "model_and_options", "note_lost", "streams", "thinking"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.wire.anthropic.reading import encode
 from gateway.wire.ollama.answer_to_chat import chat_usage
 from gateway.wire.ollama.done_reason import finish_reason
 from gateway.wire.ollama.logprobs import chat_logprobs
 from gateway.wire.ollama.ollama_answer import calls_in, read_ollama, said_in, usage_told
 from gateway.wire.ollama.request_from_chat import Wanted
 from gateway.wire.ollama.writing import json_of
+from gateway.wire.raw_members import encode
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import Usage
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.parts import Lost
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list
+from gateway.wire.lost import Lost
 from gateway.wire.ollama.images import base64_of
 from gateway.wire.ollama.tool_calls import arguments_of
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
 __all__ = ["FromChatTurns"]
 

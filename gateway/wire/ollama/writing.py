@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.reading import encode
 from gateway.wire.ollama.created_at import created_at
+from gateway.wire.raw_members import encode
 from gateway.wire.translation import Stamp
 
 __all__ = ["head", "json_of", "said"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.wire.anthropic.reading import encode
+from gateway.wire.raw_members import encode
 from gateway.wire.responses.parts import SEPARATOR
 
 __all__ = ["AssistantTurn"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
 __all__ = ["response_tool_choice", "response_tools"]
 

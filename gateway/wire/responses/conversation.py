@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 from gateway.wire.responses import item_shapes as shapes
 from gateway.wire.responses.assistant_turn import AssistantTurn
 from gateway.wire.responses.parts import SEPARATOR, Part, content_of, content_parts

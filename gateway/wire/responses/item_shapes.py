@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.wire.anthropic.reading import NOTHING
+from gateway.wire.raw_members import NOTHING
 
 __all__ = [
     "AGENT",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list, read_members
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list, read_members
 from gateway.wire.responses.chat_tools import response_tool_choice, response_tools
 from gateway.wire.responses.chat_turns import ChatTurns
 from gateway.wire.translation import Translated

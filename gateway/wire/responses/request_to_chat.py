@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list, read_members
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_client, read_list
 from gateway.wire.responses.asked import Asked
 from gateway.wire.responses.conversation import Conversation
 from gateway.wire.responses.settings import settings
@@ -76,7 +76,7 @@ def to_chat(body: bytes) -> Translated:
     demands them; so are hints (metadata, service tier, verbosity, truncation, cache retention), and `store`: nothing is
     stored. Raises MalformedRequest with `param`.
     """
-    members = read_members(body)
+    members = read_client(body)
     lost: list[str] = [name for name in _STORED if name in members]
     if "background" in members and read(_BOOL, members["background"], "background"):
         lost.append("background")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.wire.anthropic.reading import encode
+from gateway.wire.raw_members import encode
 from gateway.wire.responses.asked import Asked
 from gateway.wire.responses.settings import NO_SETTINGS
 from gateway.wire.translation import Stamp

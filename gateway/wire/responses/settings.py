@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gateway.wire.anthropic.reading import encode
+from gateway.wire.raw_members import encode
 
 __all__ = ["NO_SETTINGS", "settings"]
 

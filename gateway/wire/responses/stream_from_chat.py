@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.reading import encode
+from gateway.wire.raw_members import encode
 from gateway.wire.responses.asked import asked_of
 from gateway.wire.responses.chat_answer import ChatChunk, log_probabilities
 from gateway.wire.responses.decoding import read_as

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import structs
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.reading import encode
+from gateway.wire.raw_members import encode
 from gateway.wire.responses.chat_answer import log_probabilities
 from gateway.wire.responses.decoding import read_as
 from gateway.wire.responses.ending import finish_reason

@@ -8,7 +8,7 @@ import msgspec
 import xxhash
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.reading import NOTHING, encode, first_byte, is_null, read, read_list
+from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 from gateway.wire.responses.asked import Origin, ToolKind
 
 __all__ = ["Toolbox"]

@@ -8,8 +8,9 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.malformed import malformed
+from gateway.wire.members import distinct_members
 
-__all__ = ["NOTHING", "encode", "first_byte", "is_null", "read", "read_list", "read_members"]
+__all__ = ["NOTHING", "encode", "first_byte", "is_null", "read", "read_client", "read_list", "read_members"]
 
 NOTHING = msgspec.Raw(b"")
 """An absent raw member; compare with `is`."""
@@ -45,6 +46,13 @@ def read_members(body: bytes) -> dict[str, msgspec.Raw]:
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise malformed(body, error) from None
     return {key: value for key, value in found.items() if not is_null(value)}
+
+
+def read_client(body: bytes) -> dict[str, msgspec.Raw]:
+    """The same for a body as the client sent it, in which no member may be given twice. Raises MalformedRequest."""
+    found = read_members(body)
+    distinct_members(body)
+    return found
 
 
 def is_null(raw: msgspec.Raw) -> bool:
