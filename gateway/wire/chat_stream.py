@@ -7,41 +7,23 @@ generated text; a false alarm costs one JSON parse, nothing else.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
 from gateway.wire.chunk_shape import ChunkShape, is_middle
-from gateway.wire.error_body import error_in
+from gateway.wire.json_object import is_object
 from gateway.wire.model_alias import ModelAlias
-from gateway.wire.sse import data_of, fields
+from gateway.wire.native_stream import NativeStream, payload_of, without_data
+from gateway.wire.sse import data_of
 from gateway.wire.stream_view import EventKind, Seen
 from gateway.wire.usage import Usage, UsageTally, usage_of
 
 __all__ = ["ChatStream"]
 
-_NOT_JSON: dict[str, Any] = {
-    "message": "the engine sent an event that is not JSON",
-    "type": "upstream_error",
-    "code": 502,
-}
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call", "audio")
 
 
-_UNREADABLE = object()
-"""What bytes mean that are no JSON."""
-
-
-class _AnyObject(msgspec.Struct):
-    """Reads past every member, so decoding only checks the syntax."""
-
-
-_OBJECT = msgspec.json.Decoder(_AnyObject)
-
-
-class ChatStream:
+class ChatStream(NativeStream):
     """The state of one stream. `surface` is "chat" or "completions".
 
     model_alias: the name to show in place of the engine's, None to leave it. show_usage: the client asked for the
@@ -57,10 +39,7 @@ class ChatStream:
         "_show_usage",
         "_started",
         "_tally",
-        "done",
-        "finish_reason",
         "surface",
-        "tokens_seen",
     )
 
     def __init__(
@@ -73,10 +52,8 @@ class ChatStream:
         choices: int = 1,
         prompts: int = 1,
     ) -> None:
+        super().__init__()
         self.surface = surface
-        self.tokens_seen = 0
-        self.finish_reason: str | None = None
-        self.done = False
         self._alias = None if model_alias is None else ModelAlias(model_alias)
         self._shape = ChunkShape()
         self._show_usage = show_usage
@@ -96,13 +73,10 @@ class ChatStream:
         """The answer is whole: `[DONE]` came, or a finish_reason for every choice."""
         return self.done or (len(self._ended) >= self._choices and self._started <= self._ended)
 
-    def see(self, event: bytes) -> Seen:
-        """Look at one whole event. What clients can't read (no JSON, no UTF-8) is an ERROR."""
-        if not event.isascii() and not _is_utf8(event):
-            return Seen(b"", EventKind.ERROR, _NOT_JSON)
+    def _see(self, event: bytes) -> Seen:
         known = self._shape.match(event)
         if known is None:
-            if not (self.tokens_seen and is_middle(event) and _is_object(event[6:])):
+            if not (self.tokens_seen and is_middle(event) and is_object(event[6:])):
                 return self._look(event)
             known = event
             if self._alias is None:
@@ -110,51 +84,20 @@ class ChatStream:
             else:
                 known = self._alias.event(event)
                 self._shape.learn(event, self._alias.part)
-        self.tokens_seen += 1
-        return Seen(known, EventKind.TOKEN, None, True)
-
-    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
-        """The error that the body's end tells although its event has no blank line; None when it is only a cut."""
-        error = self._look(tail).error
-        return None if error is _NOT_JSON else error
-
-    def closing(self) -> bytes:
-        """Nothing: what the engine sent was passed on as it came."""
-        return b""
+        return self._token(known)
 
     def _look(self, event: bytes) -> Seen:
         data = data_of(event)
         if data is None:
-            return self._without_data(event)
+            return without_data(event)
         bare = data.strip()
         if bare == b"[DONE]":
             self.done = True
             return Seen(event, EventKind.DONE)
         if bare in (b"null", b""):  # llama.cpp opens the stream of a prompt list with null; SDKs stumble over both
             return Seen(b"", EventKind.OTHER)
-        payload = _json(data)
-        if payload is _UNREADABLE:
-            return Seen(b"", EventKind.ERROR, _NOT_JSON)
-        error = error_in(payload)
-        if error is None and fields(event, b"event") == [b"error"]:
-            error = {"message": "", **payload} if isinstance(payload, dict) else {"message": str(payload)}
-        if error is not None:
-            return Seen(b"", EventKind.ERROR, error)
-        if not isinstance(payload, dict):
-            return Seen(event, EventKind.OTHER)
-        return self._chunk(event, payload)
-
-    def _without_data(self, event: bytes) -> Seen:
-        # llama.cpp builds through 2025 wrote `error: {...}`; some proxies put a bare JSON body into an event stream.
-        for text in fields(event, b"error"):
-            payload = _json(text)
-            told = payload if isinstance(payload, dict) else {"message": text.decode("utf-8", "replace")}
-            return Seen(b"", EventKind.ERROR, error_in(told) or told)
-        bare = event.strip()
-        if not bare.startswith(b"{"):
-            return Seen(event, EventKind.COMMENT)
-        error = error_in(_json(bare))
-        return Seen(event, EventKind.OTHER) if error is None else Seen(b"", EventKind.ERROR, error)
+        payload = payload_of(event, data)
+        return payload if isinstance(payload, Seen) else self._chunk(event, payload)
 
     def _chunk(self, event: bytes, payload: dict[str, Any]) -> Seen:
         choices = payload.get("choices")
@@ -193,30 +136,3 @@ def _has_text(choice: dict[str, Any], delta: object) -> bool:
     if isinstance(delta, dict):
         return any(delta.get(name) for name in _TEXT_FIELDS)
     return bool(choice.get("text"))
-
-
-def _json(data: bytes) -> object:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
-    try:  # NaN and numbers past 64 bits, which engines written in Python send and SDKs read
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return _UNREADABLE
-
-
-def _is_object(data: bytes) -> bool:
-    try:
-        _OBJECT.decode(data)
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    return True
-
-
-def _is_utf8(event: bytes) -> bool:
-    try:
-        event.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

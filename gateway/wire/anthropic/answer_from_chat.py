@@ -8,23 +8,17 @@ import msgspec
 
 from gateway.errors import StreamBroken
 from gateway.wire.anthropic.chat_answer import Call, ChatAnswer, Delta, stopped_by, text_of
-from gateway.wire.anthropic.engine_json import read_engine
 from gateway.wire.anthropic.request_to_chat import Asked
 from gateway.wire.anthropic.stop_reason import stop_reason
 from gateway.wire.anthropic.usage import usage_figures
+from gateway.wire.engine_json import read_engine
+from gateway.wire.json_object import is_object
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import usage_of
 
-__all__ = ["answer", "is_object"]
+__all__ = ["answer"]
 
 _ANSWER = msgspec.json.Decoder(ChatAnswer)
-
-
-class _AnyObject(msgspec.Struct):
-    """Reads past every member, so decoding only checks the syntax."""
-
-
-_OBJECT = msgspec.json.Decoder(_AnyObject)
 
 
 def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
@@ -87,12 +81,3 @@ def _input(arguments: object) -> object:
     if isinstance(arguments, str) and is_object(arguments):
         return msgspec.Raw(arguments.encode())
     return {"arguments": arguments}
-
-
-def is_object(text: str) -> bool:
-    """Whether text is one whole JSON object."""
-    try:
-        _OBJECT.decode(text)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return False
-    return True

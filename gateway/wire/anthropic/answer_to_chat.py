@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.engine_json import read_engine
 from gateway.wire.anthropic.message_answer import Message
 from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import messages_usage
+from gateway.wire.engine_json import read_engine
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import Usage
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.answer_from_chat import is_object
 from gateway.wire.anthropic.chat_answer import Call
 from gateway.wire.anthropic.events import block_start, block_stop, input_delta, text_delta, thinking_delta
+from gateway.wire.json_object import is_object
 
 __all__ = ["BlockQueue"]
 

@@ -13,6 +13,7 @@ import msgspec
 from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.chat_parts import blocks_of, text_block
 from gateway.wire.anthropic.parts import SEPARATOR
+from gateway.wire.json_object import is_object
 from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
@@ -40,13 +41,8 @@ class _Call(msgspec.Struct, gc=False):
     function: _Function | None = None
 
 
-class _Object(msgspec.Struct, gc=False):
-    """Any JSON object."""
-
-
 _MESSAGE = msgspec.json.Decoder(_Message)
 _CALL = msgspec.json.Decoder(_Call)
-_OBJECT = msgspec.json.Decoder(_Object)
 
 
 class ChatTurns:
@@ -134,9 +130,7 @@ class ChatTurns:
 
 def _tool_use(call_id: str, function: _Function) -> bytes:
     arguments = function.arguments.strip() or "{}"
-    try:
-        _OBJECT.decode(arguments)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):  # a model's mistake; the history goes on with it
+    if not is_object(arguments):  # a model's mistake; the history goes on with it
         arguments = '{"arguments":' + encode(function.arguments).decode() + "}"
     return (
         b'{"type":"tool_use","id":'

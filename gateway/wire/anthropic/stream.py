@@ -7,7 +7,6 @@ quotes can't come from generated text.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
@@ -16,21 +15,15 @@ from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import MessagesTally
 from gateway.wire.chunk_shape import ChunkShape
-from gateway.wire.error_body import error_in
+from gateway.wire.json_object import is_object
+from gateway.wire.native_stream import NativeStream, payload_of, without_data
 from gateway.wire.splice import splice_path
-from gateway.wire.sse import data_of, fields
+from gateway.wire.sse import data_of
 from gateway.wire.stream_view import EventKind, Seen
 from gateway.wire.usage import Usage
 
 __all__ = ["MessagesStream"]
 
-_NOT_JSON: dict[str, Any] = {
-    "message": "the engine sent an event that is not JSON",
-    "type": "upstream_error",
-    "code": 502,
-}
-_UNREADABLE = object()
-"""What bytes mean that are no JSON."""
 _DELTA = b"event: content_block_delta\ndata: {"
 _AT = len(_DELTA) - 1
 """Where the data of such an event begins."""
@@ -39,25 +32,16 @@ _TEXT_MEMBERS = ("text", "partial_json", "thinking")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 
 
-class _AnyObject(msgspec.Struct):
-    """Reads past every member, so decoding only checks the syntax."""
-
-
-_OBJECT = msgspec.json.Decoder(_AnyObject)
-
-
-class MessagesStream:
+class MessagesStream(NativeStream):
     """The state of one stream, as a StreamView; it is whole when `message_stop` came and not before.
 
     model_alias: the name to show in `message_start` in place of the engine's, None to leave it.
     """
 
-    __slots__ = ("_alias", "_shape", "_tally", "done", "finish_reason", "tokens_seen")
+    __slots__ = ("_alias", "_shape", "_tally")
 
     def __init__(self, model_alias: str | None = None) -> None:
-        self.tokens_seen = 0
-        self.finish_reason: str | None = None
-        self.done = False
+        super().__init__()
         self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
         self._shape = ChunkShape()
         self._tally = MessagesTally()
@@ -72,43 +56,21 @@ class MessagesStream:
         """`message_stop` came."""
         return self.done
 
-    def see(self, event: bytes) -> Seen:
-        """Look at one whole event. What clients can't read (no JSON, no UTF-8) is an ERROR."""
-        if not event.isascii() and not _is_utf8(event):
-            return Seen(b"", EventKind.ERROR, _NOT_JSON)
+    def _see(self, event: bytes) -> Seen:
         if self._shape.match(event) is None:
             if not _is_text_delta(event):
                 return self._look(event)
             self._shape.learn(event, None)
-        self.tokens_seen += 1
-        return Seen(event, EventKind.TOKEN, None, True)
-
-    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
-        """The error that the body's end tells although its event has no blank line; None when it is only a cut."""
-        error = self._look(tail).error
-        return None if error is _NOT_JSON else error
-
-    def closing(self) -> bytes:
-        """Nothing: what the engine sent was passed on as it came."""
-        return b""
+        return self._token(event)
 
     def _look(self, event: bytes) -> Seen:
         data = data_of(event)
         if data is None:
-            return _without_data(event)
+            return without_data(event)
         if data.strip() in (b"[DONE]", b"null", b""):  # OpenAI's mark, which clients of this dialect stumble over
             return Seen(b"", EventKind.OTHER)
-        payload = _json(data)
-        if payload is _UNREADABLE:
-            return Seen(b"", EventKind.ERROR, _NOT_JSON)
-        error = error_in(payload)
-        if error is None and fields(event, b"event") == [b"error"]:
-            error = {"message": "", **payload} if isinstance(payload, dict) else {"message": str(payload)}
-        if error is not None:
-            return Seen(b"", EventKind.ERROR, error)
-        if not isinstance(payload, dict):
-            return Seen(event, EventKind.OTHER)
-        return self._known(event, data, payload)
+        payload = payload_of(event, data)
+        return payload if isinstance(payload, Seen) else self._known(event, data, payload)
 
     def _known(self, event: bytes, data: bytes, payload: dict[str, Any]) -> Seen:
         kind = payload.get("type")
@@ -130,8 +92,7 @@ class MessagesStream:
 
     def _piece(self, event: bytes, piece: object) -> Seen:
         if isinstance(piece, dict) and (piece.get("type") in _CALLS or any(piece.get(name) for name in _TEXT_MEMBERS)):
-            self.tokens_seen += 1
-            return Seen(event, EventKind.TOKEN, None, True)
+            return self._token(event)
         return Seen(event, EventKind.OTHER)
 
     def _ended(self, event: bytes, payload: dict[str, Any]) -> Seen:
@@ -157,48 +118,12 @@ class MessagesStream:
 
 def _is_text_delta(event: bytes) -> bool:
     # `""` is an empty piece, or a piece that ends with a quote: both are looked at in full.
-    if (
-        not event.startswith(_DELTA)
-        or not event.endswith(b"}\n\n")
-        or event.count(b"\n") != 3
-        or b'""' in event
-        or b'"error"' in event
-        or not any(kind in event for kind in _TEXT_DELTAS)
-    ):
-        return False
-    try:
-        _OBJECT.decode(event[_AT:])
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    return True
-
-
-def _without_data(event: bytes) -> Seen:
-    for text in fields(event, b"error"):
-        payload = _json(text)
-        told = payload if isinstance(payload, dict) else {"message": text.decode("utf-8", "replace")}
-        return Seen(b"", EventKind.ERROR, error_in(told) or told)
-    bare = event.strip()
-    if not bare.startswith(b"{"):
-        return Seen(event, EventKind.COMMENT)
-    error = error_in(_json(bare))
-    return Seen(event, EventKind.OTHER) if error is None else Seen(b"", EventKind.ERROR, error)
-
-
-def _json(data: bytes) -> object:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
-    try:  # NaN and numbers past 64 bits, which engines written in Python send and SDKs read
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return _UNREADABLE
-
-
-def _is_utf8(event: bytes) -> bool:
-    try:
-        event.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return (
+        event.startswith(_DELTA)
+        and event.endswith(b"}\n\n")
+        and event.count(b"\n") == 3
+        and b'""' not in event
+        and b'"error"' not in event
+        and any(kind in event for kind in _TEXT_DELTAS)
+        and is_object(event[_AT:])
+    )

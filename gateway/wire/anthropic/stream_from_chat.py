@@ -7,11 +7,11 @@ import msgspec
 from gateway.errors import StreamBroken
 from gateway.wire.anthropic.block_queue import BlockQueue
 from gateway.wire.anthropic.chat_answer import ChatChunk, Choice, Delta, stopped_by, text_of
-from gateway.wire.anthropic.engine_json import read_engine
 from gateway.wire.anthropic.events import framed
 from gateway.wire.anthropic.request_to_chat import Asked
 from gateway.wire.anthropic.stop_reason import stop_reason
 from gateway.wire.anthropic.usage import usage_figures
+from gateway.wire.engine_json import read_engine
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import UsageTally
 

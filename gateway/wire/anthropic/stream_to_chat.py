@@ -8,11 +8,11 @@ import msgspec
 
 from gateway.errors import StreamBroken
 from gateway.wire.anthropic.answer_to_chat import chat_usage
-from gateway.wire.anthropic.engine_json import read_engine
 from gateway.wire.anthropic.message_answer import Delta, Event
 from gateway.wire.anthropic.request_from_chat import Wanted
 from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import MessagesTally
+from gateway.wire.engine_json import read_engine
 from gateway.wire.raw_members import encode
 from gateway.wire.translation import Stamp
 

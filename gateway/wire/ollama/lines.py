@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from gateway.errors import StreamBroken
+from gateway.wire.json_object import is_object
 from gateway.wire.sse import DEFAULT_LIMIT
 
 __all__ = ["LineFramer", "data_of"]
-
-
-class _AnyObject(msgspec.Struct):
-    """Reads past every member, so decoding only checks the syntax."""
-
-
-_OBJECT = msgspec.json.Decoder(_AnyObject)
 
 
 class LineFramer:
@@ -55,9 +47,7 @@ class LineFramer:
     def end(self) -> list[bytes]:
         """The body has ended: a last line without its end is whole after all if it is a JSON object."""
         rest = bytes(self._rest)
-        try:
-            _OBJECT.decode(rest)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        if not is_object(rest):
             return []
         self._rest.clear()
         return [rest]

@@ -6,14 +6,15 @@ does not matter tells all there is to know of a line.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.engine_json import UNREADABLE, json_of
 from gateway.wire.error_body import error_in
 from gateway.wire.members import members
+from gateway.wire.native_stream import UNREAD, NativeStream
 from gateway.wire.ollama.done_reason import finish_reason
 from gateway.wire.ollama.usage import usage_of
 from gateway.wire.splice import splice
@@ -21,14 +22,6 @@ from gateway.wire.stream_view import EventKind, Seen
 from gateway.wire.usage import Usage
 
 __all__ = ["OllamaStream"]
-
-_NOT_JSON: dict[str, Any] = {
-    "message": "the engine sent a line that is not JSON",
-    "type": "upstream_error",
-    "code": 502,
-}
-_UNREADABLE = object()
-"""What bytes mean that are no JSON."""
 
 
 class _Said(msgspec.Struct, gc=False):
@@ -50,18 +43,16 @@ class _Line(msgspec.Struct, gc=False):
 _LINE = msgspec.json.Decoder(_Line)
 
 
-class OllamaStream:
+class OllamaStream(NativeStream):
     """The state of one stream, as a StreamView; it is whole when a line with `"done": true` came.
 
     model_alias: the name to show in place of the engine's, None to leave it.
     """
 
-    __slots__ = ("_alias", "_calls", "_served", "_shown", "_usage", "done", "finish_reason", "tokens_seen")
+    __slots__ = ("_alias", "_calls", "_served", "_shown", "_usage")
 
     def __init__(self, model_alias: str | None = None) -> None:
-        self.tokens_seen = 0
-        self.finish_reason: str | None = None
-        self.done = False
+        super().__init__()
         self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
         self._served = self._shown = b""  # how lines begin, and how they are shown to
         self._calls = False
@@ -77,10 +68,7 @@ class OllamaStream:
         """The last line came."""
         return self.done
 
-    def see(self, event: bytes) -> Seen:
-        """Look at one whole line. What clients can't read (no JSON, no UTF-8) is an ERROR; blank ones are kept back."""
-        if not event.isascii() and not _is_utf8(event):
-            return Seen(b"", EventKind.ERROR, _NOT_JSON)
+    def _see(self, event: bytes) -> Seen:
         try:
             line = _LINE.decode(event)
         except (msgspec.MsgspecError, RecursionError):
@@ -97,24 +85,14 @@ class OllamaStream:
         forward = event if self._alias is None else self._named(event)
         if not token:
             return Seen(forward, EventKind.ROLE if said is not None else EventKind.OTHER)
-        self.tokens_seen += 1
-        return Seen(forward, EventKind.TOKEN, None, True)
-
-    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
-        """The error that the body's end tells although its line has no end; None when it is only a cut."""
-        error = self._look(tail).error
-        return None if error is _NOT_JSON else error
-
-    def closing(self) -> bytes:
-        """Nothing: what the engine sent was passed on as it came."""
-        return b""
+        return self._token(forward)
 
     def _look(self, event: bytes) -> Seen:
         if not event.strip():
             return Seen(b"", EventKind.OTHER)
-        payload = _json(event)
-        if payload is _UNREADABLE:
-            return Seen(b"", EventKind.ERROR, _NOT_JSON)
+        payload = json_of(event)
+        if payload is UNREADABLE:
+            return UNREAD
         error = error_in(payload)
         if error is not None:
             return Seen(b"", EventKind.ERROR, _with_status(error, payload))
@@ -162,22 +140,3 @@ def _ended(line: bytes) -> bytes:
 def _with_status(error: dict[str, Any], payload: object) -> dict[str, Any]:
     status = payload.get("status") if isinstance(payload, dict) else None
     return {"code": status, **error} if isinstance(status, int) else error
-
-
-def _json(data: bytes) -> object:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
-    try:  # NaN and numbers past 64 bits, which some servers send and clients read
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return _UNREADABLE
-
-
-def _is_utf8(event: bytes) -> bool:
-    try:
-        event.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -7,15 +7,11 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.json_object import is_object
 
 __all__ = ["arguments_of", "ollama_call"]
 
 
-class _AnyObject(msgspec.Struct):
-    """Reads past every member, so decoding only checks the syntax."""
-
-
-_OBJECT = msgspec.json.Decoder(_AnyObject)
 _ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 """Inside of strings JSON has no bare line ends."""
 
@@ -32,11 +28,9 @@ def arguments_of(text: object) -> Any:
         return {}
     if not isinstance(text, str):
         raise StreamBroken("the engine sent arguments that are no text")
-    try:
-        data = text.encode()
-        _OBJECT.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+    if not is_object(text):
         return {"arguments": text}
+    data = text.encode()
     return msgspec.Raw(data.translate(_ON_ONE_LINE) if b"\n" in data or b"\r" in data else data)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.engine_json import read_engine
 from gateway.wire.responses.asked import asked_of
 from gateway.wire.responses.chat_answer import ChatAnswer, Delta, log_probabilities
-from gateway.wire.responses.decoding import read_as
 from gateway.wire.responses.output import Output
 from gateway.wire.responses.response_object import INCOMPLETE, response_object, usage_figures
 from gateway.wire.translation import Stamp
@@ -20,7 +20,7 @@ _ANSWER = msgspec.json.Decoder(ChatAnswer)
 
 def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     """The first choice as a response; `context` is what `to_chat` gave. Raises StreamBroken for what is no answer."""
-    told = read_as(_ANSWER, body, ChatAnswer)
+    told = read_engine(_ANSWER, body, "chat answer")
     if not told.choices or told.error:
         raise StreamBroken("the engine's answer has no choices")
     choice = told.choices[0]

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.engine_json import read_engine
 from gateway.wire.responses.chat_answer import log_probabilities
-from gateway.wire.responses.decoding import read_as
 from gateway.wire.responses.ending import finish_reason
 from gateway.wire.responses.native_answer import Item, Response, chat_usage, tool_call
 from gateway.wire.responses.usage import response_usage
@@ -30,7 +30,7 @@ def answer(body: bytes, _context: object, stamp: Stamp) -> bytes:
     Texts become one, as the parts of one answer that they are; reasoning, or its summary where there is no more of it,
     becomes `reasoning_content`. Items of tools that the service ran have no counterpart and are left out.
     """
-    told = read_as(_ANSWER, body, _Answer)
+    told = read_engine(_ANSWER, body, "response")
     if told.error or told.status == "failed":
         raise StreamBroken("the engine says that the response failed")
     texts: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.responses.decoding import UNREADABLE, json_of
+from gateway.wire.engine_json import UNREADABLE, json_of
 from gateway.wire.responses.ending import finish_reason
 from gateway.wire.responses.event import error_of
 from gateway.wire.responses.usage import response_usage

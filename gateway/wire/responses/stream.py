@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.responses.decoding import UNREADABLE, json_of
+from gateway.wire.json_object import is_object
+from gateway.wire.native_stream import NativeStream, payload_of, without_data
 from gateway.wire.responses.delta_shape import DeltaShape
 from gateway.wire.responses.ending import CALLS, finish_reason
-from gateway.wire.responses.event import NOT_JSON, error_of, is_utf8, loose_error
+from gateway.wire.responses.event import error_of
 from gateway.wire.responses.usage import response_usage
 from gateway.wire.splice import splice_path
 from gateway.wire.sse import data_of
@@ -29,25 +30,16 @@ _EVENT = b"event: response."
 _NAME_ENDS = b".delta\ndata: {"
 
 
-class _AnyObject(msgspec.Struct):
-    """Reads past every member, so decoding only checks the syntax."""
-
-
-_OBJECT = msgspec.json.Decoder(_AnyObject)
-
-
-class ResponsesStream:
+class ResponsesStream(NativeStream):
     """The state of one stream, as a StreamView; it is whole when its terminal event came and not before.
 
     model_alias: the name to show in `response.model` in place of the engine's, None to leave it.
     """
 
-    __slots__ = ("_alias", "_shape", "_usage", "answer_id", "done", "finish_reason", "tokens_seen")
+    __slots__ = ("_alias", "_shape", "_usage", "answer_id")
 
     def __init__(self, model_alias: str | None = None) -> None:
-        self.tokens_seen = 0
-        self.finish_reason: str | None = None
-        self.done = False
+        super().__init__()
         self.answer_id: str | None = None
         """What the engine calls this answer, and keeps it under if it keeps any."""
         self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
@@ -64,44 +56,21 @@ class ResponsesStream:
         """The terminal event came."""
         return self.done
 
-    def see(self, event: bytes) -> Seen:
-        """Look at one whole event. What clients can't read (no JSON, no UTF-8) is an ERROR."""
-        if not event.isascii() and not is_utf8(event):
-            return Seen(b"", EventKind.ERROR, NOT_JSON)
+    def _see(self, event: bytes) -> Seen:
         if not self._shape.match(event):
             if not _is_delta(event):
                 return self._look(event)
             self._shape.learn(event)
-        self.tokens_seen += 1
-        return Seen(event, EventKind.TOKEN, None, True)
-
-    def unfinished(self, tail: bytes) -> dict[str, Any] | None:
-        """The error that the body's end tells although its event has no blank line; None when it is only a cut."""
-        error = self._look(tail).error
-        return None if error is NOT_JSON else error
-
-    def closing(self) -> bytes:
-        """Nothing: what the engine sent was passed on as it came."""
-        return b""
+        return self._token(event)
 
     def _look(self, event: bytes) -> Seen:
         data = data_of(event)
         if data is None:
-            error = loose_error(event)
-            if error is not None:
-                return Seen(b"", EventKind.ERROR, error)
-            return Seen(event, EventKind.OTHER if event.strip().startswith(b"{") else EventKind.COMMENT)
+            return without_data(event)
         if data.strip() in (b"[DONE]", b"null", b""):  # chat's mark, which is none of this dialect's
             return Seen(b"", EventKind.OTHER)
-        payload = json_of(data)
-        if payload is UNREADABLE:
-            return Seen(b"", EventKind.ERROR, NOT_JSON)
-        error = error_of(event, payload)
-        if error is not None:
-            return Seen(b"", EventKind.ERROR, error)
-        if not isinstance(payload, dict):
-            return Seen(event, EventKind.OTHER)
-        return self._known(event, data, payload)
+        payload = payload_of(event, data, error_of)
+        return payload if isinstance(payload, Seen) else self._known(event, data, payload)
 
     def _known(self, event: bytes, data: bytes, payload: dict[str, Any]) -> Seen:
         kind = payload.get("type")
@@ -114,17 +83,12 @@ class ResponsesStream:
             self._end(payload)
             return Seen(self._named(event, data, payload), EventKind.DONE)
         if isinstance(kind, str) and kind.endswith(".delta"):
-            return self._token(event, bool(payload.get("delta")))
+            return self._token(event) if payload.get("delta") else Seen(event, EventKind.OTHER)
         if kind == "response.output_item.added":
             item = payload.get("item")
-            return self._token(event, isinstance(item, dict) and item.get("type") in CALLS)
+            if isinstance(item, dict) and item.get("type") in CALLS:
+                return self._token(event)
         return Seen(event, EventKind.OTHER)
-
-    def _token(self, event: bytes, token: bool) -> Seen:
-        if not token:
-            return Seen(event, EventKind.OTHER)
-        self.tokens_seen += 1
-        return Seen(event, EventKind.TOKEN, None, True)
 
     def _end(self, payload: dict[str, Any]) -> None:
         self.done = True
@@ -150,18 +114,13 @@ class ResponsesStream:
 def _is_delta(event: bytes) -> bool:
     # `""` is an empty piece, or one that ends with a quote, or an empty name: these are looked at in full.
     at = event.find(b"\n") - 6
-    if (
-        not event.startswith(_EVENT)
-        or not event.startswith(_NAME_ENDS, at)
-        or not event.endswith(b"}\n\n")
-        or event.count(b"\n") != 3
-        or b'""' in event
-        or b'"error"' in event
-        or b'"delta"' not in event
-    ):
-        return False
-    try:
-        _OBJECT.decode(event[at + len(_NAME_ENDS) - 1 :])
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    return True
+    return (
+        event.startswith(_EVENT)
+        and event.startswith(_NAME_ENDS, at)
+        and event.endswith(b"}\n\n")
+        and event.count(b"\n") == 3
+        and b'""' not in event
+        and b'"error"' not in event
+        and b'"delta"' in event
+        and is_object(event[at + len(_NAME_ENDS) - 1 :])
+    )

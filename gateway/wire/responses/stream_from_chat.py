@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.engine_json import read_engine
 from gateway.wire.raw_members import encode
 from gateway.wire.responses.asked import asked_of
 from gateway.wire.responses.chat_answer import ChatChunk, log_probabilities
-from gateway.wire.responses.decoding import read_as
 from gateway.wire.responses.output import Output
 from gateway.wire.responses.response_object import INCOMPLETE, response_object, usage_figures
 from gateway.wire.translation import Stamp
@@ -41,7 +41,7 @@ class ResponseWriter:
         """Take one chunk's JSON; return the events that it gives. Raises StreamBroken for what is no chunk."""
         if data.strip() in _NO_CHUNK:
             return b""
-        chunk = read_as(_CHUNK, data, ChatChunk)
+        chunk = read_engine(_CHUNK, data, "chat chunk")
         if chunk.error:
             raise StreamBroken("the engine sent an error in place of a chunk")
         self._begin()

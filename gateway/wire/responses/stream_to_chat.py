@@ -8,9 +8,9 @@ import msgspec
 from msgspec import structs
 
 from gateway.errors import StreamBroken
+from gateway.wire.engine_json import read_engine
 from gateway.wire.raw_members import encode
 from gateway.wire.responses.chat_answer import log_probabilities
-from gateway.wire.responses.decoding import read_as
 from gateway.wire.responses.ending import finish_reason
 from gateway.wire.responses.native_answer import Item, Response, chat_usage, tool_call
 from gateway.wire.responses.request_from_chat import Wanted
@@ -82,7 +82,7 @@ class ChatWriter:
         """Take one event's JSON; return the chunks that it gives. Raises StreamBroken for what is no event."""
         if data.strip() in (b"[DONE]", b"null", b""):
             return b""
-        event = read_as(_EVENT, data, _Event)
+        event = read_engine(_EVENT, data, "event of a response")
         if event.type in _TEXTS:
             return self._start() + self._text(event)
         if event.type in _ARGUMENTS:

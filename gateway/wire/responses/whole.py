@@ -9,7 +9,7 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.answer import WholeAnswer
-from gateway.wire.responses.decoding import UNREADABLE, json_of
+from gateway.wire.engine_json import UNREADABLE, json_of
 from gateway.wire.responses.ending import finish_reason
 from gateway.wire.responses.usage import response_usage
 from gateway.wire.splice import splice

@@ -81,7 +81,7 @@ def test_a_last_line_may_carry_the_last_token() -> None:
         (b'{"error":"out of luck"}\n', {"message": "out of luck"}),
         (b'{"error":"busy","status":503}\n', {"message": "busy", "code": 503}),
         (b'{"error":{"message":"odd","code":"x"},"done":true}\n', {"message": "odd", "code": "x"}),
-        (b"oh no\n", {"message": "the engine sent a line that is not JSON", "type": "upstream_error", "code": 502}),
+        (b"oh no\n", {"message": "the engine sent an event that is not JSON", "type": "upstream_error", "code": 502}),
         (b'{"response":"\xff","done":false}\n', {"code": 502}),
         (b"[" * 100_000 + b"\n", {"code": 502}),
     ],

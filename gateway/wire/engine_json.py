@@ -1,8 +1,9 @@
-"""Read what an engine sends, JSON of any quality that SDKs read."""
+"""Read what engines write: JSON of any quality that SDKs read."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ import msgspec
 
 from gateway.errors import StreamBroken
 
-__all__ = ["UNREADABLE", "json_of", "read_as"]
+__all__ = ["UNREADABLE", "is_utf8", "json_of", "read_engine"]
 
 UNREADABLE = object()
 """What bytes mean that are no JSON."""
@@ -34,16 +35,28 @@ def json_of(data: bytes) -> object:
         return UNREADABLE
 
 
-def read_as(decoder: msgspec.json.Decoder[_T], data: bytes | msgspec.Raw, kind: type[_T]) -> _T:
-    """The value as what the decoder makes, which is `kind`. Raises StreamBroken for what is none."""
+def read_engine(decoder: msgspec.json.Decoder[_T], data: bytes | msgspec.Raw, what: str) -> _T:
+    """Decode an answer, an event or a part of it. Raises StreamBroken, saying that it is no `what`.
+
+    NaN and infinity are read as null: nothing that is asked for here may be either.
+    """
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         pass
     try:
-        return msgspec.convert(_loose(bytes(data)), kind)
-    except (ValueError, RecursionError) as error:
-        raise StreamBroken("the engine sent what is no answer") from error
+        return decoder.decode(json.dumps(_finite(_loose(bytes(data)))))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise StreamBroken(f"the engine sent what is no {what}") from error
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether clients can read it as text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _loose(data: bytes) -> object:
@@ -51,3 +64,11 @@ def _loose(data: bytes) -> object:
     # half only is replaced.
     value: object = json.loads(_HALF.sub(rb"\\ufffd", data))
     return value
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
