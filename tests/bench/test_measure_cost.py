@@ -1,8 +1,8 @@
 """What a long prompt costs before anything is decided: a megabyte parsed, hashed, counted and estimated in 5 ms.
 
-The best of several runs counts, in CPU seconds of this thread. A core whose other half is busy takes twice as long, so
-the bound is three times the promise. Printed with `pytest -s`. The last two bodies are made to be slow, with an escape
-beside each character: they take 5 to 6 ms, since text is unescaped at 5 to 10 ns a character by any decoder.
+The best of several runs counts, in CPU seconds of this thread. Printed with `pytest -s`. Bodies that are full of both
+escapes and multi-byte characters miss the promise on a quiet core and have a budget of their own: text is unescaped at
+5 to 10 ns a character by any decoder, checked as UTF-8 besides, and encoded again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from gateway.core.experience import Experience
 from gateway.tokens.measure import measure
 
 BUDGET = 5e-3
-SLACK = 3.0
+MIXED_BUDGET = 6.5e-3
+"""For escapes among multi-byte characters: 5.3 to 6.3 ms where prose takes 2.5."""
+SLACK = 2.2
+"""A core whose other half is busy takes twice as long, even at best; the rest is what quiet runs differ by."""
 MEGABYTE = 1_000_000
 
 PROSE = "The gateway holds the queue; a request is bound to a backend only when that backend can start it. " * 8
@@ -54,21 +57,21 @@ def best_seconds(action: Callable[[], object], runs: int = 12) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kind", "body"),
+    ("kind", "body", "budget"),
     [
-        ("prose", conversation(PROSE)),
-        ("prose in one message", conversation(PROSE * 1250)),
-        ("code", conversation(CODE)),
-        ("CJK", conversation(CJK)),
-        ("CJK as escapes", conversation(CJK, ascii_only=True)),
-        ("JSON in JSON", conversation(TOOL_RESULT)),
-        ("escapes and other alphabets", conversation('één "citaat"\n\t' * 80)),
-        ("an escape beside each character", conversation('é"' * 600)),
-        ("and of three alphabets", conversation('"é\n日\\' * 300)),
+        ("prose", conversation(PROSE), BUDGET),
+        ("prose in one message", conversation(PROSE * 1250), BUDGET),
+        ("code", conversation(CODE), BUDGET),
+        ("CJK", conversation(CJK), BUDGET),
+        ("CJK as escapes", conversation(CJK, ascii_only=True), BUDGET),
+        ("JSON in JSON", conversation(TOOL_RESULT), BUDGET),
+        ("escapes and other alphabets", conversation('één "citaat"\n\t' * 80), MIXED_BUDGET),
+        ("an escape beside each character", conversation('é"' * 600), MIXED_BUDGET),
+        ("and of three alphabets", conversation('"é\n日\\' * 300), MIXED_BUDGET),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_megabyte_of_chat_is_measured_and_estimated(kind: str, body: bytes) -> None:
+def test_a_megabyte_of_chat_is_measured_and_estimated(kind: str, body: bytes, budget: float) -> None:
     experience = Experience()
 
     def estimated() -> int:
@@ -79,4 +82,4 @@ def test_a_megabyte_of_chat_is_measured_and_estimated(kind: str, body: bytes) ->
     assert estimated() > 100_000
     seconds = best_seconds(estimated)
     print(f"\n{kind}: {seconds * 1e3:.2f} ms for {len(body) / 1e6:.2f} MB")
-    assert seconds < BUDGET * SLACK
+    assert seconds < budget * SLACK
