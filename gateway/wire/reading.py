@@ -14,6 +14,7 @@ from gateway.wire.chat_request import ChatRequest, parse_chat, parse_completion
 from gateway.wire.embeddings import parse_embeddings
 from gateway.wire.image_edits import parse_image_edits
 from gateway.wire.images import parse_images
+from gateway.wire.malformed import decoded
 from gateway.wire.rerank import parse_rerank, parse_score
 from gateway.wire.speech import parse_speech
 from gateway.wire.tokenizing import parse_detokenize, parse_tokenize
@@ -91,5 +92,5 @@ def _previous(body: bytes) -> str | None:
     """The id of the stored answer that a Responses body goes on from."""
     if b"previous_response_id" not in body:
         return None
-    found = _REFERENCE.decode(body).previous_response_id
+    found = decoded(_REFERENCE, body).previous_response_id
     return found if isinstance(found, str) else None

@@ -98,7 +98,7 @@ def _boundary(request: Request, _decision: Decision, _plan: Plan) -> GatewayErro
 
 def _ability(request: Request, _decision: Decision, _plan: Plan) -> GatewayError:
     needs = ", ".join(sorted(request.needs))
-    return Forbidden(
+    return MalformedRequest(
         f"No backend for '{_short(request.model)}' offers what this request needs ({needs}).", code="missing_ability"
     )
 
@@ -110,10 +110,11 @@ def _surface(request: Request, _decision: Decision, _plan: Plan) -> GatewayError
     if not request.lost:
         return NotOffered(f"{where}.", param="model")
     hindrance = ", ".join(_short(path) for path in request.lost[:5])
-    return NotOffered(
+    return MalformedRequest(
         f"{where} itself, and a translation to chat completions has no place for: {hindrance}. Leave that out, or use "
         "another model.",
         param=_short(request.lost[0]),
+        code=NotOffered.code,
     )
 
 

@@ -88,6 +88,8 @@ class TranslatedStream:
 
     def closing(self) -> bytes:
         """The client's final events. Raises StreamBroken when the engine's answer was none after all."""
+        if self._inner.finish_reason is None:
+            raise StreamBroken("the engine's answer ended without saying why")
         last = self._inner.closing()
         return (self._write(last) if last else b"") + self._writer.end()
 

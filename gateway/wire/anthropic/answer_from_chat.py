@@ -7,18 +7,15 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.chat_answer import Call, ChatAnswer, Delta, stopped_by, text_of
 from gateway.wire.anthropic.request_to_chat import Asked
-from gateway.wire.anthropic.stop_reason import stop_reason
+from gateway.wire.anthropic.stop_reason import stop_reason, stopped_by
 from gateway.wire.anthropic.usage import usage_figures
-from gateway.wire.engine_json import read_engine
+from gateway.wire.chat_answer import Call, Delta, read_chat, text_of, usage_in
 from gateway.wire.json_object import is_object
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import usage_of
 
 __all__ = ["answer"]
-
-_ANSWER = msgspec.json.Decoder(ChatAnswer)
 
 
 def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
@@ -28,10 +25,7 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     a message can't hold them otherwise, and a tool that checks its input will say so to the model. An answer without
     any content gets one empty text block, since clients read the first one. Raises StreamBroken for what is no answer.
     """
-    told = read_engine(_ANSWER, body, "chat answer")
-    if not told.choices or told.error:
-        raise StreamBroken("the engine's answer has no choices")
-    choice = told.choices[0]
+    told, choice = read_chat(body)
     message = choice.message or Delta()
     blocks: list[dict[str, Any]] = []
     thought = message.reasoning_content or message.reasoning
@@ -46,7 +40,7 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     met = stopped_by(choice, stops)
     refused = bool(message.refusal) and not message.content
     reason = stop_reason(choice.finish_reason, calls=bool(calls), refused=refused, stopped_by=met)
-    usage = usage_of({"usage": told.usage, "timings": told.timings})
+    usage = usage_of(usage_in(told))
     return msgspec.json.encode(
         {
             "id": f"msg_{stamp.id}",

@@ -10,11 +10,11 @@ from gateway.errors import StreamBroken
 from gateway.wire.anthropic.message_answer import Message
 from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import messages_usage
+from gateway.wire.chat_writing import chat_answer, chat_usage
 from gateway.wire.engine_json import read_engine
 from gateway.wire.translation import Stamp
-from gateway.wire.usage import Usage
 
-__all__ = ["answer", "chat_usage"]
+__all__ = ["answer"]
 
 
 class _Block(msgspec.Struct, gc=False):
@@ -56,17 +56,7 @@ def answer(body: bytes, _context: object, stamp: Stamp) -> bytes:
     if calls:
         message["tool_calls"] = calls
     reason = finish_reason(told.stop_reason) or ("tool_calls" if calls else "stop")
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
-    return msgspec.json.encode(
-        {
-            "id": f"chatcmpl-{stamp.id}",
-            "object": "chat.completion",
-            "created": stamp.created,
-            "model": stamp.model,
-            "choices": [choice],
-            "usage": chat_usage(messages_usage(told.usage)),
-        }
-    )
+    return chat_answer(stamp, message, reason, chat_usage(messages_usage(told.usage)))
 
 
 def _call(block: _Block, index: int, stamp: Stamp) -> dict[str, Any]:
@@ -78,17 +68,3 @@ def _call(block: _Block, index: int, stamp: Stamp) -> dict[str, Any]:
         "type": "function",
         "function": {"name": block.name, "arguments": arguments},
     }
-
-
-def chat_usage(usage: Usage | None) -> dict[str, Any]:
-    """The `usage` of a chat answer; zeros for what the engine did not tell."""
-    prompt = (usage.prompt_tokens or 0) if usage is not None else 0
-    completion = (usage.completion_tokens or 0) if usage is not None else 0
-    figures: dict[str, Any] = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-    }
-    if usage is not None and usage.cached_tokens is not None:
-        figures["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    return figures

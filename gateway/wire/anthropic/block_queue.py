@@ -7,18 +7,15 @@ engines write them, are all written as they arrive: the next one begins when the
 
 from __future__ import annotations
 
-import msgspec
-
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.chat_answer import Call
 from gateway.wire.anthropic.events import block_start, block_stop, input_delta, text_delta, thinking_delta
+from gateway.wire.call_pieces import arguments_in, call_of, name_in
+from gateway.wire.chat_answer import Call
 from gateway.wire.json_object import is_object
 
 __all__ = ["BlockQueue"]
 
 _DELTAS = {"text": text_delta, "thinking": thinking_delta, "tool_use": input_delta}
-_MOST_CALLS = 1024
-"""Tool calls of one answer; more are no answer of a model."""
 
 
 class _Block:
@@ -61,18 +58,12 @@ class BlockQueue:
 
     def call(self, call: Call) -> None:
         """A piece of a tool call. Raises StreamBroken for what no call can go on with."""
-        function = call.function
-        name = function.name if function is not None else None
-        block = self._block_of(call, name)
+        block = call_of(self._calls, call, self._new_call)
         block.id = block.id or call.id
-        block.name = block.name or name
-        arguments = function.arguments if function is not None else None
-        if isinstance(arguments, dict):
-            arguments = msgspec.json.encode(arguments).decode()
+        block.name = block.name or name_in(call)
+        arguments = arguments_in(call)
         if not arguments:
             return
-        if not isinstance(arguments, str):
-            raise StreamBroken("the engine sent arguments that are no text")
         if not block.closed:
             block.queue.append(arguments)
             block.whole.append(arguments)
@@ -104,20 +95,9 @@ class BlockQueue:
             events += [self._close(), self.write()]
         return b"".join(events)
 
-    def _block_of(self, call: Call, name: str | None) -> _Block:
-        for block in reversed(self._calls):
-            if call.index is None:  # some engines leave it out: what has neither an id nor a name goes on
-                if (call.id == block.id) if call.id is not None else not name:
-                    return block
-            elif call.index == block.number:
-                if call.id and name and block.id and call.id != block.id:
-                    break  # Ollama has numbered every call 0
-                return block
-        if len(self._calls) >= _MOST_CALLS:
-            raise StreamBroken(f"the engine sent more than {_MOST_CALLS} tool calls")
-        block = _Block("tool_use", call.index)
+    def _new_call(self, number: int | None) -> _Block:
+        block = _Block("tool_use", number)
         self._blocks.append(block)
-        self._calls.append(block)
         return block
 
     def _is_whole(self, block: _Block) -> bool:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.anthropic.chat_tools import message_tool_choice, message_tools
 from gateway.wire.anthropic.chat_turns import ChatTurns
 from gateway.wire.anthropic.parts import SEPARATOR
+from gateway.wire.chat_wanted import wanted_in
 from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list, read_members
 from gateway.wire.translation import Translated
 
-__all__ = ["MAX_TOKENS", "Wanted", "from_chat"]
+__all__ = ["MAX_TOKENS", "from_chat"]
 
 MAX_TOKENS = 4096
 """Tokens of an answer where the client names no limit, which messages demand: the most that every model takes."""
@@ -28,10 +27,6 @@ _NUMBER = msgspec.json.Decoder(int | float)
 _STRINGS: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
 
 
-class _StreamOptions(msgspec.Struct):
-    include_usage: bool | None = None
-
-
 class _Schema(msgspec.Struct):
     schema: msgspec.Raw = NOTHING
 
@@ -41,16 +36,8 @@ class _Format(msgspec.Struct):
     json_schema: msgspec.Raw = NOTHING
 
 
-_OPTIONS = msgspec.json.Decoder(_StreamOptions)
 _FORMAT = msgspec.json.Decoder(_Format)
 _SCHEMA = msgspec.json.Decoder(_Schema)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the answer's translation must know: the client asked for the usage at a stream's end."""
-
-    include_usage: bool = False
 
 
 def from_chat(body: bytes) -> Translated:
@@ -75,9 +62,8 @@ def from_chat(body: bytes) -> Translated:
     _note_lost(members, lost)
     out |= _tools(members, lost)
     out |= _turns(members, lost)
-    wanted = "stream_options" in members and read(_OPTIONS, members["stream_options"], "stream_options").include_usage
     json = b"{" + b",".join(encode(key) + b":" + value for key, value in out.items()) + b"}"
-    return Translated(json, tuple(lost.paths), Wanted(bool(wanted)))
+    return Translated(json, tuple(lost.paths), wanted_in(members))
 
 
 def _budget(members: dict[str, msgspec.Raw]) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["finish_reason", "stop_reason"]
+from gateway.wire.chat_answer import Choice
+
+__all__ = ["finish_reason", "stop_reason", "stopped_by"]
 
 _TO_MESSAGES = {
     "stop": "end_turn",
@@ -42,3 +44,11 @@ def stop_reason(finish: str | None, *, calls: bool, refused: bool = False, stopp
 def finish_reason(reason: str | None) -> str | None:
     """The finish_reason for a stop_reason; None for none, "stop" for one that is not known."""
     return None if reason is None else _TO_CHAT.get(reason, "stop")
+
+
+def stopped_by(choice: Choice, stops: tuple[str, ...]) -> str | None:
+    """The stop sequence that ended the choice, where the engine tells."""
+    for told in (choice.stop_reason, choice.matched_stop):
+        if isinstance(told, str) and told in stops:
+            return told
+    return None

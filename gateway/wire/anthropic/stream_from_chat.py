@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from gateway.errors import StreamBroken
 from gateway.wire.anthropic.block_queue import BlockQueue
-from gateway.wire.anthropic.chat_answer import ChatChunk, Choice, Delta, stopped_by, text_of
 from gateway.wire.anthropic.events import framed
 from gateway.wire.anthropic.request_to_chat import Asked
-from gateway.wire.anthropic.stop_reason import stop_reason
+from gateway.wire.anthropic.stop_reason import stop_reason, stopped_by
 from gateway.wire.anthropic.usage import usage_figures
-from gateway.wire.engine_json import read_engine
+from gateway.wire.chat_answer import Choice, Delta, read_chunk, text_of, usage_in
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import UsageTally
 
 __all__ = ["MessageWriter"]
-
-_CHUNK = msgspec.json.Decoder(ChatChunk)
-_NO_CHUNK = (b"[DONE]", b"null", b"")
 
 
 class MessageWriter:
@@ -51,13 +44,10 @@ class MessageWriter:
 
     def feed(self, data: bytes) -> bytes:
         """Take one chunk's JSON; return the events that it gives. Raises StreamBroken for what is no chunk."""
-        if data.strip() in _NO_CHUNK:
+        chunk = read_chunk(data)
+        if chunk is None:
             return b""
-        chunk = read_engine(_CHUNK, data, "chat chunk")
-        if chunk.error:
-            raise StreamBroken("the engine sent an error in place of a chunk")
-        if chunk.usage is not None or chunk.timings is not None:
-            self._tally.add({"usage": chunk.usage, "timings": chunk.timings}, 0)
+        self._tally.add(usage_in(chunk), 0)
         for choice in chunk.choices or ():
             if not choice.index:
                 self._take(choice)

@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
-from gateway.wire.anthropic.answer_to_chat import chat_usage
 from gateway.wire.anthropic.message_answer import Delta, Event
-from gateway.wire.anthropic.request_from_chat import Wanted
 from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import MessagesTally
+from gateway.wire.chat_writing import ChatChunks, chat_usage
 from gateway.wire.engine_json import read_engine
 from gateway.wire.raw_members import encode
 from gateway.wire.translation import Stamp
@@ -40,18 +39,10 @@ _BLOCK = msgspec.json.Decoder(_Block)
 class ChatWriter:
     """Writes chat chunks as a message's events arrive; `context` is what `from_chat` gave. A StreamWriter."""
 
-    __slots__ = ("_calls", "_finish", "_head", "_started", "_tally", "_wanted")
+    __slots__ = ("_calls", "_chunks", "_finish", "_tally")
 
     def __init__(self, context: object, stamp: Stamp) -> None:
-        head = {
-            "id": f"chatcmpl-{stamp.id}",
-            "object": "chat.completion.chunk",
-            "created": stamp.created,
-            "model": stamp.model,
-        }
-        self._head = b"data: " + encode(head)[:-1]
-        self._wanted = isinstance(context, Wanted) and context.include_usage
-        self._started = False
+        self._chunks = ChatChunks(context, stamp)
         self._calls: dict[int, int] = {}  # the index of a block to that of its tool call
         self._finish: str | None = None
         self._tally = MessagesTally()
@@ -62,13 +53,13 @@ class ChatWriter:
             return b""
         event = read_engine(_EVENT, data, "event of a message")
         if event.type == "content_block_delta":
-            return self._start() + self._piece(event)
+            return self._chunks.start() + self._piece(event)
         if event.type == "message_start":
             if bytes(event.message):
                 self._tally.add(read_engine(_STARTED, event.message, "message").usage)
-            return self._start()
+            return self._chunks.start()
         if event.type == "content_block_start":
-            return self._start() + self._begin(event)
+            return self._chunks.start() + self._begin(event)
         if event.type == "message_delta":
             self._tally.add(event.usage)
             if event.delta is not None and event.delta.stop_reason is not None:
@@ -80,27 +71,16 @@ class ChatWriter:
     def end(self) -> bytes:
         """Why the answer ended, what it cost if that was asked for, and `[DONE]`."""
         reason = self._finish or ("tool_calls" if self._calls else "stop")
-        chunks = [self._start(), self._chunk({}, reason)]
-        if self._wanted:
-            usage = encode(chat_usage(self._tally.total))
-            chunks.append(self._head + b',"choices":[],"usage":' + usage + b"}\n\n")
-        chunks.append(b"data: [DONE]\n\n")
-        return b"".join(chunks)
-
-    def _start(self) -> bytes:
-        if self._started:
-            return b""
-        self._started = True
-        return self._chunk({"role": "assistant", "content": ""})
+        return self._chunks.end(reason, chat_usage(self._tally.total))
 
     def _begin(self, event: Event) -> bytes:
         if not bytes(event.content_block):
             return b""
         block = read_engine(_BLOCK, event.content_block, "content block")
         if block.type == "text" and block.text:
-            return self._chunk({"content": block.text})
+            return self._chunks.chunk({"content": block.text})
         if block.type == "thinking" and block.thinking:
-            return self._chunk({"reasoning_content": block.thinking})
+            return self._chunks.chunk({"reasoning_content": block.thinking})
         if block.type != "tool_use":
             return b""
         if not block.name:
@@ -109,20 +89,16 @@ class ChatWriter:
         arguments = encode(block.input).decode() if block.input else ""
         function = {"name": block.name, "arguments": arguments}
         call = {"index": number, "id": block.id or f"call_{number}", "type": "function", "function": function}
-        return self._chunk({"tool_calls": [call]})
+        return self._chunks.chunk({"tool_calls": [call]})
 
     def _piece(self, event: Event) -> bytes:
         delta = event.delta or Delta()
         if delta.text:
-            return self._chunk({"content": delta.text})
+            return self._chunks.chunk({"content": delta.text})
         if delta.thinking:
-            return self._chunk({"reasoning_content": delta.thinking})
+            return self._chunks.chunk({"reasoning_content": delta.thinking})
         number = self._calls.get(event.index)
         if delta.partial_json and number is not None:
             call = {"index": number, "function": {"arguments": delta.partial_json}}
-            return self._chunk({"tool_calls": [call]})
+            return self._chunks.chunk({"tool_calls": [call]})
         return b""
-
-    def _chunk(self, delta: dict[str, object], reason: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return self._head + b',"choices":[' + encode(choice) + b"]}\n\n"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gateway.errors import StreamBroken
+from gateway.wire.chat_answer import Delta, read_chat, text_of, usage_in
 from gateway.wire.ollama.asked import Asked
-from gateway.wire.ollama.chat_answer import Message, read_chat, text_of, usage_told
 from gateway.wire.ollama.done_reason import done_reason
 from gateway.wire.ollama.logprobs import ollama_logprobs
 from gateway.wire.ollama.tool_calls import ollama_call
 from gateway.wire.ollama.usage import figures
 from gateway.wire.ollama.writing import head, json_of, said
 from gateway.wire.translation import Stamp
+from gateway.wire.usage import usage_of
 
 __all__ = ["answer"]
 
@@ -21,11 +21,8 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     `context`, the tokens that old clients send back, is not told. Raises StreamBroken for what is no answer.
     """
     generate = isinstance(context, Asked) and context.generate
-    told = read_chat(body)
-    if not told.choices:
-        raise StreamBroken("the engine's answer has no choices")
-    choice = told.choices[0]
-    message = choice.message or Message(content=choice.text)
+    told, choice = read_chat(body)
+    message = choice.message or Delta(content=choice.text)
     calls = [
         ollama_call(
             index,
@@ -42,4 +39,4 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     probabilities = ollama_logprobs(choice.logprobs)
     if probabilities:
         out["logprobs"] = probabilities
-    return json_of({**out, **figures(usage_told(told))})
+    return json_of({**out, **figures(usage_of(usage_in(told)))})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.chat_wanted import wanted_in
 from gateway.wire.lost import Lost
 from gateway.wire.ollama.options_from_chat import ollama_options
 from gateway.wire.ollama.shared_members import joined
@@ -14,7 +13,7 @@ from gateway.wire.ollama.turns_from_chat import FromChatTurns
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list, read_members
 from gateway.wire.translation import Translated
 
-__all__ = ["Wanted", "from_chat"]
+__all__ = ["from_chat"]
 
 _LOST = ("audio", "function_call", "functions", "logit_bias", "web_search_options")
 _NONE = (b"{}", b"[]", b'"none"', b'"auto"')
@@ -24,10 +23,6 @@ _BOOL = msgspec.json.Decoder(bool)
 _INTEGER = msgspec.json.Decoder(int)
 _STRING = msgspec.json.Decoder(str)
 _STRINGS: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
-
-
-class _StreamOptions(msgspec.Struct):
-    include_usage: bool | None = None
 
 
 class _Schema(msgspec.Struct):
@@ -48,18 +43,10 @@ class _Tool(msgspec.Struct, gc=False):
     function: msgspec.Raw = NOTHING
 
 
-_OPTIONS = msgspec.json.Decoder(_StreamOptions)
 _FORMAT = msgspec.json.Decoder(_Format)
 _SCHEMA = msgspec.json.Decoder(_Schema)
 _TEMPLATE = msgspec.json.Decoder(_Template)
 _TOOL = msgspec.json.Decoder(_Tool)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the answer's translation must know: the client asked for the usage at a stream's end."""
-
-    include_usage: bool = False
 
 
 def from_chat(body: bytes) -> Translated:
@@ -83,8 +70,7 @@ def from_chat(body: bytes) -> Translated:
         out["options"] = b"{" + b",".join(encode(key) + b":" + value for key, value in options.items()) + b"}"
     out |= _tools(members, lost)
     out["messages"] = _messages(members, lost)
-    wanted = "stream_options" in members and read(_OPTIONS, members["stream_options"], "stream_options").include_usage
-    return joined(out, lost, Wanted(bool(wanted)))
+    return joined(out, lost, wanted_in(members))
 
 
 def _messages(members: dict[str, msgspec.Raw], lost: Lost) -> bytes:

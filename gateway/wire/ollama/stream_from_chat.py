@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from gateway.errors import StreamBroken
+from gateway.wire.call_pieces import arguments_in, call_of, name_in
+from gateway.wire.chat_answer import Choice, Delta, read_chunk, text_of, usage_in
 from gateway.wire.ollama.asked import Asked
-from gateway.wire.ollama.chat_answer import Call, Choice, Message, read_chat, text_of, usage_in
 from gateway.wire.ollama.done_reason import done_reason
 from gateway.wire.ollama.logprobs import ollama_logprobs
 from gateway.wire.ollama.tool_calls import ollama_call
@@ -18,10 +16,6 @@ from gateway.wire.translation import Stamp
 from gateway.wire.usage import UsageTally
 
 __all__ = ["OllamaWriter"]
-
-_NO_CHUNK = (b"[DONE]", b"null", b"")
-_MOST_CALLS = 1024
-"""Tool calls of one answer; more are no answer of a model."""
 
 
 class _Growing:
@@ -54,11 +48,10 @@ class OllamaWriter:
 
     def feed(self, data: bytes) -> bytes:
         """Take one chunk's JSON; return the lines that it gives. Raises StreamBroken for what is no chunk."""
-        if data.strip() in _NO_CHUNK:
+        chunk = read_chunk(data)
+        if chunk is None:
             return b""
-        chunk = read_chat(data)
-        if chunk.usage is not None or chunk.timings is not None:
-            self._tally.add(usage_in(chunk), 0)
+        self._tally.add(usage_in(chunk), 0)
         return b"".join(self._line(choice) for choice in chunk.choices or () if not choice.index)
 
     def end(self) -> bytes:
@@ -74,11 +67,14 @@ class OllamaWriter:
         return lines + json_of({**last, **figures(self._tally.total)}) + b"\n"
 
     def _line(self, choice: Choice) -> bytes:
-        delta = choice.delta or Message(content=choice.text)
+        delta = choice.delta or Delta(content=choice.text)
         if choice.finish_reason is not None:
             self._finish = choice.finish_reason
         for call in delta.tool_calls or ():
-            self._grow(call)
+            growing = call_of(self._calls, call, _Growing)
+            growing.id = growing.id or call.id
+            growing.name = growing.name or name_in(call)
+            growing.arguments.append(arguments_in(call))
         text = (text_of(delta.content) if delta.content is not None else "") or delta.refusal or ""
         thought = delta.reasoning_content or delta.reasoning or ""
         probabilities = ollama_logprobs(choice.logprobs) if choice.logprobs is not None else []
@@ -88,31 +84,3 @@ class OllamaWriter:
         if probabilities:
             line["logprobs"] = probabilities
         return json_of(line) + b"\n"
-
-    def _grow(self, call: Call) -> None:
-        function = call.function
-        name = function.name if function is not None else None
-        growing = self._call_of(call, name)
-        growing.id = growing.id or call.id
-        growing.name = growing.name or name
-        arguments = function.arguments if function is not None else None
-        if isinstance(arguments, dict):
-            arguments = msgspec.json.encode(arguments).decode()
-        if isinstance(arguments, str):
-            growing.arguments.append(arguments)
-        elif arguments is not None:
-            raise StreamBroken("the engine sent arguments that are no text")
-
-    def _call_of(self, call: Call, name: str | None) -> _Growing:
-        for growing in reversed(self._calls):
-            if call.index is None:  # some engines leave it out: what has neither an id nor a name goes on
-                if (call.id == growing.id) if call.id is not None else not name:
-                    return growing
-            elif call.index == growing.number:
-                if call.id and name and growing.id and call.id != growing.id:
-                    break  # some have numbered every call 0
-                return growing
-        if len(self._calls) >= _MOST_CALLS:
-            raise StreamBroken(f"the engine sent more than {_MOST_CALLS} tool calls")
-        self._calls.append(_Growing(call.index))
-        return self._calls[-1]

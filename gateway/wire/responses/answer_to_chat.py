@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.chat_writing import chat_answer
 from gateway.wire.engine_json import read_engine
-from gateway.wire.responses.chat_answer import log_probabilities
 from gateway.wire.responses.ending import finish_reason
-from gateway.wire.responses.native_answer import Item, Response, chat_usage, tool_call
+from gateway.wire.responses.log_probabilities import log_probabilities
+from gateway.wire.responses.native_answer import Item, Response, tool_call, usage_told
 from gateway.wire.responses.usage import response_usage
 from gateway.wire.translation import Stamp
 
@@ -64,20 +65,6 @@ def answer(body: bytes, _context: object, stamp: Stamp) -> bytes:
         "incomplete_details": told.incomplete_details,
         "output": [{"type": item.type} for item in told.output],
     }
-    return msgspec.json.encode(
-        {
-            "id": f"chatcmpl-{stamp.id}",
-            "object": "chat.completion",
-            "created": stamp.created,
-            "model": stamp.model,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": message,
-                    "logprobs": {"content": logprobs, "refusal": None} if logprobs else None,
-                    "finish_reason": finish_reason(ended) or "stop",
-                }
-            ],
-            "usage": chat_usage(response_usage(told.usage), told.usage),
-        }
-    )
+    probabilities = {"content": logprobs, "refusal": None} if logprobs else None
+    usage = usage_told(response_usage(told.usage), told.usage)
+    return chat_answer(stamp, message, finish_reason(ended) or "stop", usage, probabilities)

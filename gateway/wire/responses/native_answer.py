@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.chat_writing import chat_usage
 from gateway.wire.usage import Usage
 
-__all__ = ["Content", "Item", "Response", "chat_usage", "tool_call"]
+__all__ = ["Content", "Item", "Response", "tool_call", "usage_told"]
 
 
 class Content(msgspec.Struct, gc=False):
@@ -64,19 +65,11 @@ def _text(told: object) -> str:
     return told
 
 
-def chat_usage(usage: Usage | None, told: object) -> dict[str, Any]:
-    """The `usage` of a chat answer; zeros for what the engine did not tell. `told` is the response's own."""
-    prompt = (usage.prompt_tokens or 0) if usage is not None else 0
-    completion = (usage.completion_tokens or 0) if usage is not None else 0
-    figures: dict[str, Any] = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-    }
-    if usage is not None and usage.cached_tokens is not None:
-        figures["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+def usage_told(usage: Usage | None, told: object) -> dict[str, Any]:
+    """The `usage` of a chat answer, with the tokens of reasoning in it; `told` is the response's own."""
+    figures = chat_usage(usage)
     details = told.get("output_tokens_details") if isinstance(told, dict) else None
     reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    if type(reasoning) is int and 0 <= reasoning <= completion:
+    if type(reasoning) is int and 0 <= reasoning <= figures["completion_tokens"]:
         figures["completion_tokens_details"] = {"reasoning_tokens": reasoning}
     return figures

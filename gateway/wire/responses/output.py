@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from gateway.errors import StreamBroken
+from gateway.wire.call_pieces import arguments_in, call_of, name_in
+from gateway.wire.chat_answer import Call, Delta, text_of
 from gateway.wire.responses.asked import Asked
 from gateway.wire.responses.call_items import CallItem, call_item
-from gateway.wire.responses.chat_answer import Call, Delta, text_of
 from gateway.wire.responses.output_items import Emit, Item, MessageItem, ReasoningItem
 from gateway.wire.translation import Stamp
 
 __all__ = ["Output"]
-
-_MOST_CALLS = 1024
-"""Tool calls of one answer; more are no answer of a model."""
 
 
 class _Call:
@@ -93,13 +89,8 @@ class Output:
             self._open = None
 
     def _call(self, told: Call) -> None:
-        name = told.function.name if told.function is not None else None
-        arguments = told.function.arguments if told.function is not None else None
-        if isinstance(arguments, dict):  # engines of the first hour
-            arguments = msgspec.json.encode(arguments).decode()
-        if arguments is not None and not isinstance(arguments, str):
-            raise StreamBroken("the engine sent arguments that are no text")
-        call = self._call_of(told, name)
+        name, arguments = name_in(told), arguments_in(told)
+        call = call_of(self._calls, told, lambda number: _Call(number, told.id))
         if arguments:
             call.fragments.append(arguments)
         if call.item is None and name:
@@ -111,18 +102,3 @@ class Output:
             for fragment in call.fragments:
                 call.item.add(self._emit, fragment)
             call.fragments.clear()
-
-    def _call_of(self, told: Call, name: str | None) -> _Call:
-        for call in reversed(self._calls):
-            if told.index is None:  # some engines leave it out: what has neither an id nor a name goes on
-                if (told.id == call.id) if told.id is not None else not name:
-                    return call
-            elif told.index == call.number:
-                if told.id and name and call.id and told.id != call.id:
-                    break  # Ollama has numbered every call 0
-                return call
-        if len(self._calls) >= _MOST_CALLS:
-            raise StreamBroken(f"the engine sent more than {_MOST_CALLS} tool calls")
-        call = _Call(told.index, told.id)
-        self._calls.append(call)
-        return call

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.chat_wanted import wanted_in
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list, read_members
 from gateway.wire.responses.chat_tools import response_tool_choice, response_tools
 from gateway.wire.responses.chat_turns import ChatTurns
 from gateway.wire.translation import Translated
 
-__all__ = ["Wanted", "from_chat"]
+__all__ = ["from_chat"]
 
 _LOST = ("audio", "function_call", "functions", "logit_bias", "web_search_options", "frequency_penalty", "stop")
 _NOTHING_SAID = (b"{}", b"[]", b"0", b"0.0", b'""', b"false")
@@ -33,10 +32,6 @@ _NUMBER = msgspec.json.Decoder(int | float)
 _STRINGS: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
 
 
-class _StreamOptions(msgspec.Struct):
-    include_usage: bool | None = None
-
-
 class _Schema(msgspec.Struct):
     name: str = "response"
     description: str | None = None
@@ -49,16 +44,8 @@ class _Format(msgspec.Struct):
     json_schema: msgspec.Raw = NOTHING
 
 
-_OPTIONS = msgspec.json.Decoder(_StreamOptions)
 _FORMAT = msgspec.json.Decoder(_Format)
 _SCHEMA = msgspec.json.Decoder(_Schema)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the answer's translation must know: the client asked for the usage at a stream's end."""
-
-    include_usage: bool = False
 
 
 def from_chat(body: bytes) -> Translated:
@@ -89,9 +76,8 @@ def from_chat(body: bytes) -> Translated:
     _note_lost(members, lost)
     out["store"] = b"false"
     out["stream"] = b"true" if "stream" in members and read(_BOOL, members["stream"], "stream") else b"false"
-    wanted = "stream_options" in members and read(_OPTIONS, members["stream_options"], "stream_options").include_usage
     json = b"{" + b",".join(encode(key) + b":" + value for key, value in out.items()) + b"}"
-    return Translated(json, tuple(lost[:16]), Wanted(bool(wanted)))
+    return Translated(json, tuple(lost[:16]), wanted_in(members))
 
 
 def _input(members: dict[str, msgspec.Raw], lost: list[str]) -> bytes:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from gateway.errors import StreamBroken
-from gateway.wire.engine_json import read_engine
+from gateway.wire.chat_answer import read_chunk, usage_in
 from gateway.wire.raw_members import encode
 from gateway.wire.responses.asked import asked_of
-from gateway.wire.responses.chat_answer import ChatChunk, log_probabilities
+from gateway.wire.responses.log_probabilities import log_probabilities
 from gateway.wire.responses.output import Output
 from gateway.wire.responses.response_object import INCOMPLETE, response_object, usage_figures
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import UsageTally
 
 __all__ = ["ResponseWriter"]
-
-_CHUNK = msgspec.json.Decoder(ChatChunk)
-_NO_CHUNK = (b"[DONE]", b"null", b"")
 
 
 class ResponseWriter:
@@ -39,15 +33,12 @@ class ResponseWriter:
 
     def feed(self, data: bytes) -> bytes:
         """Take one chunk's JSON; return the events that it gives. Raises StreamBroken for what is no chunk."""
-        if data.strip() in _NO_CHUNK:
+        chunk = read_chunk(data)
+        if chunk is None:
             return b""
-        chunk = read_engine(_CHUNK, data, "chat chunk")
-        if chunk.error:
-            raise StreamBroken("the engine sent an error in place of a chunk")
         self._begin()
-        if chunk.usage is not None or chunk.timings is not None:
-            self._tally.add({"usage": chunk.usage, "timings": chunk.timings}, 0)
-            self._told = chunk.usage or self._told
+        self._tally.add(usage_in(chunk), 0)
+        self._told = chunk.usage or self._told
         for choice in chunk.choices or ():
             if choice.index:
                 continue

@@ -8,12 +8,11 @@ import msgspec
 from msgspec import structs
 
 from gateway.errors import StreamBroken
+from gateway.wire.chat_writing import ChatChunks
 from gateway.wire.engine_json import read_engine
-from gateway.wire.raw_members import encode
-from gateway.wire.responses.chat_answer import log_probabilities
 from gateway.wire.responses.ending import finish_reason
-from gateway.wire.responses.native_answer import Item, Response, chat_usage, tool_call
-from gateway.wire.responses.request_from_chat import Wanted
+from gateway.wire.responses.log_probabilities import log_probabilities
+from gateway.wire.responses.native_answer import Item, Response, tool_call, usage_told
 from gateway.wire.responses.usage import response_usage
 from gateway.wire.translation import Stamp
 
@@ -61,18 +60,10 @@ class ChatWriter:
     Reasoning is written once: as it is, or its summary where the engine tells no more.
     """
 
-    __slots__ = ("_calls", "_end", "_head", "_number", "_raw_thoughts", "_started", "_wanted")
+    __slots__ = ("_calls", "_chunks", "_end", "_number", "_raw_thoughts")
 
     def __init__(self, context: object, stamp: Stamp) -> None:
-        head = {
-            "id": f"chatcmpl-{stamp.id}",
-            "object": "chat.completion.chunk",
-            "created": stamp.created,
-            "model": stamp.model,
-        }
-        self._head = b"data: " + encode(head)[:-1]
-        self._wanted = isinstance(context, Wanted) and context.include_usage
-        self._started = False
+        self._chunks = ChatChunks(context, stamp)
         self._number = 0
         self._raw_thoughts = False
         self._calls: dict[str | int, _Call] = {}  # by every name that events have for them
@@ -84,18 +75,18 @@ class ChatWriter:
             return b""
         event = read_engine(_EVENT, data, "event of a response")
         if event.type in _TEXTS:
-            return self._start() + self._text(event)
+            return self._chunks.start() + self._text(event)
         if event.type in _ARGUMENTS:
-            return self._start() + self._fragment(event)
+            return self._chunks.start() + self._fragment(event)
         if event.type == "response.output_item.added" and event.item is not None:
-            return self._start() + self._begin(event, event.item)
+            return self._chunks.start() + self._begin(event, event.item)
         if event.type == "response.output_item.done" and event.item is not None:
-            return self._start() + self._done(event, event.item)
+            return self._chunks.start() + self._done(event, event.item)
         if event.type in _ENDS:
             self._end = event
         elif event.type in _FAILURES:
             raise StreamBroken("the engine sent an error in place of an event")
-        return self._start() if event.type == "response.created" else b""
+        return self._chunks.start() if event.type == "response.created" else b""
 
     def end(self) -> bytes:
         """Why the answer ended, what it cost if that was asked for, and `[DONE]`."""
@@ -104,19 +95,8 @@ class ChatWriter:
         reason = finish_reason(ended) or "stop"
         if reason == "stop" and self._number:
             reason = "tool_calls"
-        chunks = [self._start(), self._chunk({}, reason)]
-        if self._wanted:
-            usage = response_usage(response.usage, self._end.timings if self._end is not None else None)
-            figures = encode(chat_usage(usage, response.usage))
-            chunks.append(self._head + b',"choices":[],"usage":' + figures + b"}\n\n")
-        chunks.append(b"data: [DONE]\n\n")
-        return b"".join(chunks)
-
-    def _start(self) -> bytes:
-        if self._started:
-            return b""
-        self._started = True
-        return self._chunk({"role": "assistant", "content": ""})
+        usage = response_usage(response.usage, self._end.timings if self._end is not None else None)
+        return self._chunks.end(reason, usage_told(usage, response.usage))
 
     def _text(self, event: _Event) -> bytes:
         if not isinstance(event.delta, str):
@@ -127,7 +107,9 @@ class ChatWriter:
             return b""
         if not event.delta:
             return b""
-        return self._chunk({_TEXTS[event.type]: event.delta}, logprobs=log_probabilities({"content": event.logprobs}))
+        found = log_probabilities({"content": event.logprobs})
+        told = {"content": found, "refusal": None} if found else None
+        return self._chunks.chunk({_TEXTS[event.type]: event.delta}, logprobs=told)
 
     def _begin(self, event: _Event, item: Item) -> bytes:
         if event.type == "response.output_item.added":  # its arguments follow
@@ -141,7 +123,7 @@ class ChatWriter:
         names = (item.id, item.call_id, event.output_index)
         self._calls |= {name: call for name in names if name is not None}
         call.written = len(told["custom"]["input"] if call.custom else told["function"]["arguments"])
-        return self._chunk({"tool_calls": [{"index": call.number, **told}]})
+        return self._chunks.chunk({"tool_calls": [{"index": call.number, **told}]})
 
     def _fragment(self, event: _Event) -> bytes:
         if not isinstance(event.delta, str):
@@ -173,9 +155,4 @@ class ChatWriter:
             return b""
         call.written += len(fragment)
         piece = {"custom": {"input": fragment}} if call.custom else {"function": {"arguments": fragment}}
-        return self._chunk({"tool_calls": [{"index": call.number, **piece}]})
-
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None, logprobs: list[Any] | None = None) -> bytes:
-        told = {"content": logprobs, "refusal": None} if logprobs else None
-        choice = {"index": 0, "delta": delta, "logprobs": told, "finish_reason": reason}
-        return self._head + b',"choices":[' + encode(choice) + b"]}\n\n"
+        return self._chunks.chunk({"tool_calls": [{"index": call.number, **piece}]})

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from gateway.errors import MalformedRequest, StreamBroken
 from gateway.wire.anthropic import answer_from_chat, answer_to_chat
 from gateway.wire.anthropic.assemble import MessageAssembler
-from gateway.wire.anthropic.request_from_chat import Wanted, from_chat
+from gateway.wire.anthropic.request_from_chat import from_chat
 from gateway.wire.anthropic.request_to_chat import Asked, to_chat
 from gateway.wire.anthropic.stream import MessagesStream
 from gateway.wire.anthropic.stream_from_chat import MessageWriter
 from gateway.wire.anthropic.stream_to_chat import ChatWriter
 from gateway.wire.anthropic.whole import read_answer
 from gateway.wire.chat_request import parse_chat
+from gateway.wire.chat_wanted import Wanted
 from gateway.wire.sse import Framer, data_of
 from gateway.wire.translation import Stamp
 from tests.recordings import FOLDER, recording

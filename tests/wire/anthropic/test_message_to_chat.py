@@ -10,8 +10,8 @@ import pytest
 from gateway.errors import StreamBroken
 from gateway.wire.anthropic.answer_to_chat import answer
 from gateway.wire.anthropic.assemble import MessageAssembler
-from gateway.wire.anthropic.request_from_chat import Wanted
 from gateway.wire.anthropic.stream_to_chat import ChatWriter
+from gateway.wire.chat_wanted import Wanted
 from gateway.wire.sse import Framer, data_of
 from gateway.wire.translation import Stamp
 from tests.recordings import recording

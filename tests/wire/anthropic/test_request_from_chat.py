@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from gateway.errors import MalformedRequest
-from gateway.wire.anthropic.request_from_chat import MAX_TOKENS, Wanted, from_chat
+from gateway.wire.anthropic.request_from_chat import MAX_TOKENS, from_chat
+from gateway.wire.chat_wanted import Wanted
 from gateway.wire.translation import Translated
 from tests.wire.anthropic.checked import messages_request
 

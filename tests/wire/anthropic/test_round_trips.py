@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from gateway.wire.anthropic import answer_from_chat, answer_to_chat
 from gateway.wire.anthropic.assemble import MessageAssembler
-from gateway.wire.anthropic.request_from_chat import Wanted, from_chat
+from gateway.wire.anthropic.request_from_chat import from_chat
 from gateway.wire.anthropic.request_to_chat import Asked, to_chat
 from gateway.wire.anthropic.stream_from_chat import MessageWriter
 from gateway.wire.anthropic.stream_to_chat import ChatWriter
 from gateway.wire.assemble import Assembler
+from gateway.wire.chat_wanted import Wanted
 from gateway.wire.translation import Stamp
 from tests.wire.anthropic.checked import data, events, frames, messages_request
 

@@ -10,9 +10,10 @@ import pytest
 
 from gateway.errors import MalformedRequest, StreamBroken
 from gateway.wire.assemble import Assembler
+from gateway.wire.chat_wanted import Wanted
 from gateway.wire.ollama.answer_to_chat import answer
 from gateway.wire.ollama.assemble import OllamaAssembler
-from gateway.wire.ollama.request_from_chat import Wanted, from_chat
+from gateway.wire.ollama.request_from_chat import from_chat
 from gateway.wire.ollama.request_to_chat import to_chat
 from gateway.wire.ollama.stream_to_chat import ChatWriter
 from gateway.wire.sse import Framer, data_of

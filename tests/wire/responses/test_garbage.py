@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from gateway.errors import MalformedRequest, StreamBroken
 from gateway.wire.chat_request import parse_chat
+from gateway.wire.chat_wanted import Wanted
 from gateway.wire.responses import answer_from_chat, answer_to_chat
 from gateway.wire.responses.assemble import ResponseAssembler
-from gateway.wire.responses.request_from_chat import Wanted, from_chat
+from gateway.wire.responses.request_from_chat import from_chat
 from gateway.wire.responses.request_to_chat import to_chat
 from gateway.wire.responses.stream import ResponsesStream
 from gateway.wire.responses.stream_from_chat import ResponseWriter

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.errors import MalformedRequest
-from gateway.wire.responses.request_from_chat import Wanted, from_chat
+from gateway.wire.chat_wanted import Wanted
+from gateway.wire.responses.request_from_chat import from_chat
 from tests.wire.responses.checked import responses_request
 
 USER = {"role": "user", "content": "hi"}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.errors import StreamBroken
+from gateway.wire.chat_wanted import Wanted
 from gateway.wire.responses.answer_to_chat import answer
-from gateway.wire.responses.request_from_chat import Wanted
 from gateway.wire.responses.stream_to_chat import ChatWriter
 from gateway.wire.sse import Framer, data_of
 from gateway.wire.translation import Stamp

@@ -1,47 +1,15 @@
-"""What is read of a chat answer, whole or a chunk of a stream."""
+"""Log probabilities in the shape of a response."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from gateway.wire.anthropic.chat_answer import Call, Delta, text_of
-
-__all__ = ["Call", "ChatAnswer", "ChatChunk", "Choice", "Delta", "log_probabilities", "text_of"]
+__all__ = ["log_probabilities"]
 
 _BYTES = 64
 """The most that one token is made of."""
 _UNLIKELY = 9999.0
 """OpenAI's word for a token that is hardly possible, in place of minus infinity."""
-
-
-class Choice(msgspec.Struct, gc=False):
-    """One choice."""
-
-    index: int | None = None
-    message: Delta | None = None
-    delta: Delta | None = None
-    finish_reason: str | None = None
-    logprobs: Any = None
-
-
-class ChatAnswer(msgspec.Struct):
-    """A whole answer."""
-
-    choices: list[Choice]
-    usage: Any = None
-    timings: Any = None
-    error: Any = None
-
-
-class ChatChunk(msgspec.Struct, gc=False):
-    """One event of a stream."""
-
-    choices: list[Choice] | None = None
-    usage: Any = None
-    timings: Any = None
-    error: Any = None
 
 
 def log_probabilities(told: object) -> list[dict[str, Any]]:
