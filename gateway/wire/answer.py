@@ -12,7 +12,7 @@ from gateway.errors import MalformedRequest
 from gateway.wire.splice import splice
 from gateway.wire.usage import Usage, usage_of
 
-__all__ = ["WholeAnswer", "read_answer"]
+__all__ = ["WholeAnswer", "read_answer", "renamed"]
 
 
 class WholeAnswer(NamedTuple):
@@ -48,10 +48,16 @@ def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
         return None
     usage = usage_of({"usage": answer.usage, "timings": answer.timings})
     reason = answer.choices[0].finish_reason
-    if model_alias is not None and answer.model not in (None, model_alias):
-        with contextlib.suppress(MalformedRequest):  # readable to SDKs only (NaN)
-            body = splice(body, {"model": msgspec.json.encode(model_alias)})
+    body = renamed(body, answer.model, model_alias)
     return WholeAnswer(body, usage, reason if isinstance(reason, str) else None)
+
+
+def renamed(body: bytes, told: object, model_alias: str | None) -> bytes:
+    """An answer with the model's name as the client knows it; `told` is the engine's, None where it tells none."""
+    if model_alias is not None and told not in (None, model_alias):
+        with contextlib.suppress(MalformedRequest):  # readable to SDKs only (NaN)
+            return splice(body, {"model": msgspec.json.encode(model_alias)})
+    return body
 
 
 def _decoded(body: bytes) -> _Answer | None:

@@ -39,6 +39,7 @@ class ChatRequest:
     surface: what the client called; of a surface that translates, all else is that of its chat body. lost: members
     that no translation has a place for, by path. previous: the stored answer that it goes on from.
     hub: what it was read as, and is translated to. beyond: it uses what engines that copy its dialect mostly refuse.
+    turns: messages and tool calls of its own dialect, of which a translation may join several.
     prompts: how many prompts a completion request has; `n` choices come for each.
     max_tokens: the output budget in tokens, None when unsaid; max_tokens_field: the member that said so.
     include_usage: `stream_options.include_usage` as asked; stream_options: raw JSON, for an edit that keeps the rest.
@@ -68,6 +69,7 @@ class ChatRequest:
     previous: str | None = None
     hub: str = "chat"
     beyond: bool = False
+    turns: int = 0
     members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
 
 

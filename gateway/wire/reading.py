@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import xxhash
 
+from gateway.errors import MalformedRequest
 from gateway.wire.audio import parse_transcription, parse_translation
 from gateway.wire.chat_request import ChatRequest, parse_chat, parse_completion
 from gateway.wire.embeddings import parse_embeddings
@@ -44,11 +46,15 @@ _COUNTED_AS = {"count_tokens": "messages"}
 
 class _Reference(msgspec.Struct):
     previous_response_id: Any = None
+    conversation: Any = None
 
 
 _REFERENCE = msgspec.json.Decoder(_Reference)
 
 
+_JOINED = frozenset(("messages", "count_tokens", "responses"))
+"""Surfaces whose translation joins what stands in a row; an engine that speaks them wraps each in its template."""
+_TURN = re.compile(rb'"role"\s*:|"type"\s*:\s*"(?:tool_use|tool_result|(?:custom_tool|function)_call(?:_output)?)"')
 _SYSTEM_TURN = re.compile(rb'"role"\s*:\s*"system"')
 """A turn of the system's among the messages, as Claude Code sends since 2.1.154: vLLM took only user and assistant
 turns then (vllm-project/vllm 44000), and chat templates of Qwen's raise. In a text its quotes would be escaped."""
@@ -64,11 +70,14 @@ def read_request(surface: str, body: bytes, content_type: str = "application/jso
     if parse is not None:
         return parse(body)
     if surface in _FORMS:
-        return _FORMS[surface](body, content_type).chat
+        chat = _FORMS[surface](body, content_type).chat
+        chat.text.pieces.append(xxhash.xxh3_128_digest(body))  # two forms are alike only if their files are
+        return chat
     chat = _through(_COUNTED_AS.get(surface, surface), body)
     previous = _previous(body) if surface == "responses" else None
     beyond = surface == "messages" and _SYSTEM_TURN.search(body) is not None
-    return replace(chat, surface=surface, previous=previous, beyond=beyond, members=())
+    turns = len(_TURN.findall(body)) if surface in _JOINED else 0
+    return replace(chat, surface=surface, previous=previous, beyond=beyond, turns=turns, members=())
 
 
 def _through(surface: str, body: bytes) -> ChatRequest:
@@ -90,7 +99,14 @@ def _through(surface: str, body: bytes) -> ChatRequest:
 
 def _previous(body: bytes) -> str | None:
     """The id of the stored answer that a Responses body goes on from."""
-    if b"previous_response_id" not in body:
+    if b"previous_response_id" not in body and b"conversation" not in body:
         return None
-    found = decoded(_REFERENCE, body).previous_response_id
+    reference = decoded(_REFERENCE, body)
+    if reference.conversation is not None:
+        raise MalformedRequest(
+            "conversations are not kept here, where keys of several clients share a backend's; send the whole "
+            "conversation as input",
+            param="conversation",
+        )
+    found = reference.previous_response_id
     return found if isinstance(found, str) else None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.edits import edits_of
 from gateway.wire.malformed import decoded
 from gateway.wire.raw_members import NOTHING, is_null
 from gateway.wire.splice import splice
@@ -30,11 +31,7 @@ def edits(
     stands in `options.num_predict`, so `options` is set whole, and all in it but that one is what the client wrote.
     Raises MalformedRequest when `options` is no object.
     """
-    found: dict[str, bytes | None] = {}
-    if served_as is not None:
-        found["model"] = msgspec.json.encode(served_as)
-    if stream is not None:
-        found["stream"] = b"true" if stream else b"false"
+    found = edits_of(served_as, stream)
     if max_tokens is not None:
         options = decoded(_BODY, body).options
         found["options"] = _with_budget(b"{}" if is_null(options) else bytes(options), max_tokens)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.engine_json import read_engine
 from gateway.wire.ollama.usage import usage_of
 from gateway.wire.usage import Usage
 
@@ -54,26 +54,17 @@ class Answer(msgspec.Struct, gc=False):
 
 
 _ANSWER = msgspec.json.Decoder(Answer)
+_WHAT = "answer of Ollama's"
 
 
 def read_ollama(data: bytes) -> Answer:
     """Decode an answer or a line. Raises StreamBroken for what is none, or an error."""
-    try:
-        answer = _ANSWER.decode(data)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        answer = _loose(data)
+    answer = read_engine(_ANSWER, data, _WHAT)
     if answer.error:
         raise StreamBroken("the engine sent an error in place of an answer")
     if answer.message is None and answer.response is None and not answer.done:  # the last line may say nothing
-        raise StreamBroken("the engine sent what is no answer of Ollama's")
+        raise StreamBroken(f"the engine sent what is no {_WHAT}")
     return answer
-
-
-def _loose(data: bytes) -> Answer:
-    try:  # NaN and numbers past 64 bits: none of those matters here
-        return _ANSWER.decode(json.dumps(json.loads(data, parse_constant=lambda _: None)))
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise StreamBroken("the engine sent what is no answer of Ollama's") from error
 
 
 def said_in(answer: Answer) -> tuple[str, str]:

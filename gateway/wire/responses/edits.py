@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
+from gateway.wire.edits import edits_of
 
 __all__ = ["edits"]
 
@@ -14,11 +14,7 @@ def edits(served_as: str | None, stream: bool | None, max_tokens: int | None) ->
 
     served_as: the engine's name for the model. stream: how it is asked. max_tokens: the output budget in tokens.
     """
-    found: dict[str, bytes | None] = {}
-    if served_as is not None:
-        found["model"] = msgspec.json.encode(served_as)
-    if stream is not None:
-        found["stream"] = b"true" if stream else b"false"
+    found = edits_of(served_as, stream)
     if max_tokens is not None:
         found["max_output_tokens"] = b"%d" % max_tokens
     return found

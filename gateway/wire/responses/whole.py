@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import msgspec
 
-from gateway.errors import MalformedRequest
-from gateway.wire.answer import WholeAnswer
+from gateway.wire.answer import WholeAnswer, renamed
 from gateway.wire.engine_json import UNREADABLE, json_of
 from gateway.wire.responses.ending import finish_reason
 from gateway.wire.responses.usage import response_usage
-from gateway.wire.splice import splice
 
 __all__ = ["answer_id", "read_answer"]
 
@@ -27,9 +24,7 @@ def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
         return None
     if response.get("error") or response.get("status") == "failed" or not isinstance(response.get("output"), list):
         return None
-    if model_alias is not None and response.get("model") not in (None, model_alias):
-        with contextlib.suppress(MalformedRequest):  # readable to SDKs only (NaN)
-            body = splice(body, {"model": msgspec.json.encode(model_alias)})
+    body = renamed(body, response.get("model"), model_alias)
     return WholeAnswer(body, response_usage(response.get("usage"), response.get("timings")), finish_reason(response))
 
 

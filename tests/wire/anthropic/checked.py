@@ -21,6 +21,7 @@ from openai.types.chat import (
 from pydantic import TypeAdapter
 
 from gateway.wire.sse import Framer, data_of, fields
+from tests.wire.draining import drain
 
 _EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 _CHAT_MESSAGES: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionMessageParam])
@@ -99,7 +100,7 @@ def chunks(body: bytes) -> list[ChatCompletionChunk]:
 def chat_request(body: bytes) -> dict[str, Any]:
     """A chat body, decoded; reasoning of earlier turns is an addition of local engines."""
     request: dict[str, Any] = json.loads(body)
-    _drain(_CHAT_MESSAGES.validate_python(request["messages"]))
+    drain(_CHAT_MESSAGES.validate_python(request["messages"]))
     if "tools" in request:
         _CHAT_TOOLS.validate_python(request["tools"])
     if "tool_choice" in request:
@@ -110,20 +111,10 @@ def chat_request(body: bytes) -> dict[str, Any]:
 def messages_request(body: bytes) -> dict[str, Any]:
     """A Messages body, decoded."""
     request: dict[str, Any] = json.loads(body)
-    _drain(_MESSAGES.validate_python(request["messages"]))
-    _drain(_TOOLS.validate_python(request.get("tools", [])))
+    drain(_MESSAGES.validate_python(request["messages"]))
+    drain(_TOOLS.validate_python(request.get("tools", [])))
     if "tool_choice" in request:
         _CHOICE.validate_python(request["tool_choice"])
     roles = [turn["role"] for turn in request["messages"]]
     assert all(one != other for one, other in pairwise(roles)), roles
     return request
-
-
-def _drain(value: Any) -> None:
-    # Iterables are validated when they are walked.
-    if isinstance(value, dict):
-        for item in value.values():
-            _drain(item)
-    elif hasattr(value, "__iter__") and not isinstance(value, str | bytes):
-        for item in value:
-            _drain(item)

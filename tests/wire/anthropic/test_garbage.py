@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,9 +26,9 @@ from gateway.wire.chat_wanted import Wanted
 from gateway.wire.sse import Framer, data_of
 from gateway.wire.translation import Stamp
 from tests.recordings import FOLDER, recording
+from tests.wire.variants import variants
 
 STAMP = Stamp("abc123", 1_764_000_000, "alias")
-ODD: list[Any] = [None, True, 0, -1, 2**70, 1.5, "", "x", "\ud83d", [], {}, [[]], [{}], [None], {"type": "text"}, ["x"]]
 REQUEST: dict[str, Any] = {
     "model": "m",
     "max_tokens": 5,
@@ -99,41 +99,6 @@ CHAT_REQUEST: dict[str, Any] = {
         {"role": "assistant", "content": "x "},
     ],
 }
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from places(inner, (*path, key))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from places(inner, (*path, index))
-
-
-def changed(value: Any, path: tuple[Any, ...], instead: Any) -> Any:
-    if not path:
-        return instead
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = changed(value[path[0]], path[1:], instead)
-    return copy
-
-
-def without(value: Any, path: tuple[Any, ...]) -> Any:
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    if len(path) == 1:
-        del copy[path[0]]
-    else:
-        copy[path[0]] = without(value[path[0]], path[1:])
-    return copy
-
-
-def variants(value: Any) -> Iterator[Any]:
-    for path in places(value):
-        for odd in ODD:
-            yield changed(value, path, odd)
-        if path:
-            yield without(value, path)
 
 
 @pytest.mark.parametrize(("valid", "make"), [(REQUEST, to_chat), (CHAT_REQUEST, from_chat)])

@@ -11,6 +11,7 @@ from openai.types.responses import Response, ResponseInputParam, ResponseStreamE
 from pydantic import TypeAdapter
 
 from gateway.wire.sse import Framer, data_of, fields
+from tests.wire.draining import drain
 
 __all__ = ["events", "final_response", "frames", "payloads", "response", "responses_request", "stream_of"]
 
@@ -63,8 +64,8 @@ def final_response(body: bytes) -> Response:
 def responses_request(body: bytes) -> dict[str, Any]:
     """A Responses body, decoded."""
     request: dict[str, Any] = json.loads(body)
-    _drain(_INPUT.validate_python(request["input"]))
-    _drain(_TOOLS.validate_python(request.get("tools", [])))
+    drain(_INPUT.validate_python(request["input"]))
+    drain(_TOOLS.validate_python(request.get("tools", [])))
     return request
 
 
@@ -77,13 +78,3 @@ def stream_of(*told: dict[str, Any], names: bool = True) -> bytes:
         + b"\n\n"
         for event in told
     )
-
-
-def _drain(value: Any) -> None:
-    # Iterables are validated when they are walked.
-    if isinstance(value, dict):
-        for item in value.values():
-            _drain(item)
-    elif hasattr(value, "__iter__") and not isinstance(value, str | bytes):
-        for item in value:
-            _drain(item)
