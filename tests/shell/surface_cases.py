@@ -6,6 +6,7 @@ A case is what the client speaks and what the engine speaks: the same (bytes pas
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -137,15 +138,19 @@ class Case:
     def stream(self, *parts: bytes, **how: Any) -> Script:
         return stream(self.spoken, *parts, **how)
 
-    def body(self, text: str = "hi", *, model: str = "tiny", stream: bool = True) -> dict[str, Any]:
-        """The client's request."""
+    def body(self, text: str = "hi", *, model: str = "tiny", stream: bool = True, budget: int = 50) -> dict[str, Any]:
+        """The client's request; `budget` in output tokens."""
         said: dict[str, Any] = {"messages": [{"role": "user", "content": text}]}
         if self.client == "messages":
-            said["max_tokens"] = 50
+            said["max_tokens"] = budget
         elif self.client == "responses":
-            said = {"input": text}
+            said = {"input": text, "max_output_tokens": budget}
         elif self.client == "ollama_generate":
-            said = {"prompt": text}
+            said = {"prompt": text, "options": {"num_predict": budget}}
+        elif self.client == "ollama_chat":
+            said["options"] = {"num_predict": budget}
+        else:
+            said["max_tokens"] = budget
         return {"model": model, "stream": stream, **said}
 
     # --- what the client reads
@@ -172,6 +177,36 @@ class Case:
             else:
                 found.append(event.get("response") or event.get("message", {}).get("content"))
         return "".join(each for each in found if each)
+
+    def reasoning(self, body: bytes) -> str:
+        """The reasoning that was delivered."""
+        found = []
+        for event in self.events(body):
+            if self.client == "messages":
+                found.append(event.get("delta", {}).get("thinking"))
+            elif self.client == "responses":
+                found.append(event["delta"] if re.search(r"reasoning.*delta$", event["type"]) else None)
+            else:
+                found.append(event.get("message", {}).get("thinking"))
+        return "".join(each for each in found if each)
+
+    def calls(self, body: bytes) -> dict[str, Any]:
+        """Arguments of each tool that was called, by the tool's name."""
+        found: dict[str, Any] = {}
+        names: dict[int, str] = {}
+        pieces: dict[int, str] = {}
+        for event in self.events(body):
+            if self.client == "messages" and event["type"] == "content_block_start":
+                names[event["index"]] = event["content_block"].get("name", "")
+            elif self.client == "messages" and "partial_json" in event.get("delta", {}):
+                pieces[event["index"]] = pieces.get(event["index"], "") + event["delta"]["partial_json"]
+            elif self.client == "responses" and event["type"] == "response.output_item.done":
+                if event["item"]["type"] == "function_call":
+                    found[event["item"]["name"]] = json.loads(event["item"]["arguments"])
+            elif self.client == "ollama_chat":
+                called = [each["function"] for each in event["message"].get("tool_calls", ())]
+                found |= {each["name"]: each["arguments"] for each in called}
+        return found | {names[index]: json.loads(text) for index, text in pieces.items()}
 
     def succeeded(self, body: bytes) -> bool:
         """Whether the mark of success is there."""

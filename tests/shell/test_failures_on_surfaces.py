@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
 from gateway.core.snapshot import Health
-from tests.relay.fake_engine import raw, silent
+from tests.relay.fake_engine import DONE, FINISH, ROLE, raw, silent, token
 from tests.shell.engine_double import page
 from tests.shell.fixtures import Start
 from tests.shell.surface_cases import CASES, Case
 
 each = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.client} on {case.spoken}")
+translated = pytest.mark.parametrize(
+    "case",
+    [each for each in CASES if each.spoken == "chat" and each.client != "ollama_generate"],
+    ids=lambda case: case.client,
+)
+THINKS = {"messages": {"thinking": {"type": "enabled", "budget_tokens": 20}}, "ollama_chat": {"think": True}}
 BROKEN = 'kvgate_backend_failures_total{backend="b1",kind="broken"}'
 
 
@@ -131,32 +138,84 @@ async def test_c2_c3_an_overflow_has_one_code_and_blames_nobody(start: Start, ca
 
 
 @each
-@pytest.mark.parametrize("stream", [True, False])
-async def test_x2_x4_a_client_that_leaves_before_the_first_byte_frees_everything(
-    start: Start, case: Case, stream: bool
-) -> None:
-    engine = case.engine(silent())
-    gateway = await start({"b1": engine})
-    client = await gateway.send(case.body(stream=stream), case.path)
-    await engine.asked_for(1)
-    client.close()
-    await engine.quiet(1)
-    await gateway.idle(3)
-    assert await gateway.value('kvgate_client_closed_total{model="tiny",stage="prefill"}') == 1
-
-
-@each
-async def test_x3_a_client_that_leaves_in_the_middle_of_a_stream_frees_everything(start: Start, case: Case) -> None:
-    engine = case.engine(case.stream(*words(case, *"abcde"), end=False, then="silent"))
-    gateway = await start({"b1": engine})
-    client = await gateway.send(case.body(), case.path)
-    await client.head()
+async def test_x2_x3_x4_clients_that_leave_free_everything_at_any_stage(start: Start, case: Case) -> None:
+    talks = case.stream(*words(case, *"abcde"), end=False, then="silent")
+    engine = case.engine(silent(), silent(), talks)
+    gateway = await start({"b1": engine}, b1={"running": "3"})
+    clients = []
+    for number, stream in enumerate((True, False, True)):
+        clients.append(await gateway.send(case.body(stream=stream), case.path))
+        await engine.asked_for(number + 1)
+    await clients[2].head()
     seen = b""
     async with asyncio.timeout(3):
         while case.text(seen[: seen.rfind(b"\n") + 1]) != "abcde":
-            seen += await client.chunk()
-    client.close()
+            seen += await clients[2].chunk()
+    for client in clients:
+        client.close()
     await engine.quiet(1)
     await gateway.idle(3)
-    (line,) = await gateway.access()
-    assert (line["status"], line["outcome"]) == (499, "client_closed")
+    lines = await gateway.access()
+    assert [(line["status"], line["outcome"]) for line in lines] == [(499, "client_closed")] * 3
+    assert await gateway.value('kvgate_client_closed_total{model="tiny",stage="prefill"}') == 2
+
+
+@each
+async def test_s6_s9_a_long_event_arrives_whole_and_nobody_buffers_it(start: Start, case: Case) -> None:
+    gateway = await start({"b1": case.engine(case.stream(*words(case, "x" * 700 * 1024), case.words.finish))})
+    reply = await gateway.ask(case.body(), case.path, accept_encoding="gzip")
+    assert len(case.text(reply.body)) == 700 * 1024
+    assert case.succeeded(reply.body)
+    assert (reply.headers["x-accel-buffering"], reply.headers["cache-control"]) == ("no", "no-cache")
+    assert "content-encoding" not in reply.headers
+
+
+@each
+async def test_c1_an_output_budget_over_the_window_is_lowered(start: Start, case: Case) -> None:
+    engine = case.engine(case.stream(*words(case, "ok"), case.words.finish))
+    gateway = await start({"b1": engine}, b1={"models": "[{id: tiny, context: 8192}]", "running": "4"})
+    reply = await gateway.ask(case.body("lorem ipsum " * 2000, budget=32_000), case.path)
+    assert reply.status == 200
+    sent = engine.body()
+    named = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    (budget,) = [sent[name] for name in named if name in sent] or [sent["options"]["num_predict"]]
+    assert 0 < budget < 8192 - 2000
+    assert reply.headers["x-kvgate-max-tokens"] == str(budget)
+
+
+def delta(reason: str | None = None, **fields: object) -> bytes:
+    choice = {"index": 0, "delta": fields, "finish_reason": reason}
+    return f"data: {json.dumps({'id': 'c', 'model': 'tiny', 'choices': [choice]})}\n\n".encode()
+
+
+@translated
+async def test_r1_reasoning_by_either_name_is_the_clients_own(start: Start, case: Case) -> None:
+    parts = [ROLE, delta(reasoning="hm "), delta(reasoning_content="so"), delta(x_foo=1), token("x"), FINISH, DONE]
+    body = {**case.body(), **THINKS.get(case.client, {})}
+    gateway = await start({"b1": case.engine(case.stream(*parts))})
+    reply = await gateway.ask(body, case.path)
+    assert case.reasoning(reply.body) == "hm so"
+    assert case.text(reply.body) == "x"
+
+
+@translated
+async def test_r2_parallel_calls_whose_pieces_alternate_are_put_together_right(start: Start, case: Case) -> None:
+    def piece(index: int, arguments: str, **more: object) -> dict[str, object]:
+        name = f"f{index}" if more else None
+        return {"index": index, "function": {"name": name, "arguments": arguments}, **more}
+
+    parts = [
+        ROLE,
+        delta(tool_calls=[piece(0, '{"a', id="c0", type="function")]),
+        delta(tool_calls=[piece(1, '{"b', id="c1", type="function")]),
+        delta(tool_calls=[piece(0, '":"1')]),
+        delta(tool_calls=[piece(1, '":"2')]),
+        delta(tool_calls=[{"index": 0}]),
+        delta(tool_calls=[piece(0, '"}')]),
+        delta("tool_calls", tool_calls=[piece(1, '"}')]),
+        DONE,
+    ]
+    gateway = await start({"b1": case.engine(case.stream(*parts))})
+    reply = await gateway.ask(case.body(), case.path)
+    assert case.succeeded(reply.body)
+    assert case.calls(reply.body) == {"f0": {"a": "1"}, "f1": {"b": "2"}}
