@@ -116,6 +116,7 @@ class Pipeline:
         """Attempts, one lease each, until one is answered or none is left."""
         following: Request | None = request
         failure: tuple[Failure, UpstreamError] | None = None
+        names: dict[str, str] = {}  # the engines' for the model, by the client's
         while following is not None:
             request = following
             try:
@@ -124,8 +125,10 @@ class Pipeline:
                 self._chronicle.left_queue(request, inbound.note)
                 raise
             except GatewayError as refused:
-                error = most_telling(refused, failure)
+                error = most_telling(refused, failure, names)
                 raise self._told(request, error, inbound, tried=failure is not None) from refused
+            names[lease.decision.served_as or ""] = measured.chat.model
+            names[self.upstreams[lease.backend].key or ""] = "[...]"
             failure = await self._attempt(lease, measured, inbound, down)
             if failure is None:
                 return
@@ -133,7 +136,7 @@ class Pipeline:
             if following is not None:
                 self._chronicle.retried(lease)
         if failure is not None:
-            error = engine_refusal(*failure, again=self._dispatcher.leases.try_again_in(lease))
+            error = engine_refusal(*failure, self._dispatcher.leases.try_again_in(lease), names)
             raise self._told(request, error, inbound, tried=True) from failure[1]
 
     async def _leased(self, request: Request, measured: Measured, down: Downstream) -> Lease:

@@ -87,13 +87,14 @@ class EdgeProtocol(RequestHandler):
     `spare`: it is over the limit of connections and good for one question about the gateway's health, no more.
     """
 
-    __slots__ = ("_broken", "_reset_timer", "_spare_timer", "_wire", "down", "server", "spare")
+    __slots__ = ("_broken", "_head_timer", "_reset_timer", "_spare_timer", "_wire", "down", "server", "spare")
 
     def __init__(self, manager: EdgeServer, **options: Any) -> None:
         super().__init__(manager, **options)
         self.server = manager
         self.down: ClientDownstream | None = None
         self._broken = False
+        self._head_timer: asyncio.TimerHandle | None = None
         self._reset_timer: asyncio.TimerHandle | None = None
         self._spare_timer: asyncio.TimerHandle | None = None
         self._wire: asyncio.Transport | None = None
@@ -106,11 +107,17 @@ class EdgeProtocol(RequestHandler):
         self._wire = self.transport
         assert self._wire is not None
         self._wire.set_write_buffer_limits(high=HIGH_WATER, low=HIGH_WATER // 4)
+        self._head_timer = self._loop.call_later(self.server.limits.body_read, self._head_late)
         if self.server.overfull:
             self._refuse_raw(too_many_connections())
         elif self.server.full:
             self.spare = True
             self._spare_timer = self._loop.call_later(_SPARE_S, self._turn_away)
+
+    def _head_late(self) -> None:
+        """Nobody takes so long for a request line and a few fields, but who wants to hold all connections."""
+        self._head_timer = None
+        self.force_close()
 
     def _turn_away(self) -> None:
         if self.down is None:
@@ -126,7 +133,7 @@ class EdgeProtocol(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Tell the answer in progress; aiohttp then cancels its handler."""
-        for timer in (self._reset_timer, self._spare_timer):
+        for timer in (self._head_timer, self._reset_timer, self._spare_timer):
             if timer is not None:
                 timer.cancel()
         if self.down is not None:
@@ -154,6 +161,9 @@ class EdgeProtocol(RequestHandler):
             return
         super().data_received(data)
         messages = self._messages
+        if messages and self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
         if messages and isinstance(messages[-1][0], _ErrInfo):
             self._broken = True
             failure = RequestPayloadError("bad framing")

@@ -72,7 +72,7 @@ Tokens of a Messages request are counted by kvgate itself, as it would admit the
 number is exact or estimated. Messages with turns of the system's among them, as Claude Code sends, are translated for
 engines that have chat too: most that copy the dialect refuse them. What a translation has no place for (a stored
 response to go on from, a tool that the service itself runs) is served by engines that speak the surface, or refused
-with 404 and the member's name.
+with 400 and the member's name.
 """
 
 

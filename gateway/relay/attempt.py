@@ -128,7 +128,10 @@ def failure_of(upstream: Upstream, error: UpstreamError) -> Failure:
 
 def _cause(upstream: Upstream, error: UpstreamError, *, started: bool) -> Failure:
     if isinstance(error, BadStatus):
-        return upstream.engine.failure(error.status, error.payload)
+        failure = upstream.engine.failure(error.status, error.payload)
+        if failure.kind is FailureKind.SERVER and error.status == 503 and error.retry_after is not None:
+            return Failure(FailureKind.BUSY, "the engine is busy", retryable=True)  # it says when to come back
+        return failure
     if isinstance(error, NotSpoken):
         return Failure(FailureKind.NOT_OFFERED, error.message, retryable=True)
     if isinstance(error, ConnectFailed):

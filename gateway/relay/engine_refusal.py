@@ -16,6 +16,7 @@ from gateway.errors import (
     UpstreamError,
 )
 from gateway.wire.error_body import upstream_error
+from gateway.wire.scrub import scrubbed
 
 __all__ = ["engine_refusal", "most_telling"]
 
@@ -25,16 +26,19 @@ _BUSY_AGAIN = 5.0
 """Seconds to tell a client whose engine did not say."""
 
 
-def engine_refusal(failure: Failure, error: UpstreamError, again: float | None = None) -> GatewayError:
+def engine_refusal(
+    failure: Failure, error: UpstreamError, again: float | None = None, names: dict[str, str] | None = None
+) -> GatewayError:
     """Return what to raise when no further attempt is made.
 
     4xx only for what the caller can fix, with the engine's own words; a backend's trouble with our key or model name
-    is a 502. `again`: seconds after which a client may try what may pass.
+    is a 502. `again`: seconds after which a client may try what may pass. `names`: the engine's names for what the
+    client knows by others.
     """
     if failure.kind is FailureKind.CONTEXT:
         return ContextTooLong(failure.message, param="messages")
     if failure.kind is FailureKind.CLIENT:
-        return _client_fault(failure, error)
+        return _client_fault(failure, error, names or {})
     if failure.kind is FailureKind.BUSY:
         named = error.retry_after
         later = named if named is not None else again if again is not None else _BUSY_AGAIN
@@ -42,7 +46,8 @@ def engine_refusal(failure: Failure, error: UpstreamError, again: float | None =
     if failure.kind is FailureKind.LOADING:
         return Unavailable("The engine is loading its model.", code="model_loading", retry_after=10)
     if failure.kind is FailureKind.NOT_OFFERED:
-        return NotOffered(f"No backend of this model offers what was called: {failure.message}.", param="model")
+        said = scrubbed(failure.message, names)
+        return NotOffered(f"No backend of this model offers what was called: {said}.", param="model")
     if failure.kind in (FailureKind.CREDENTIALS, FailureKind.NOT_FOUND):
         return BadStatus(
             "A backend refused the gateway's own credentials or model name.", code="upstream_misconfigured"
@@ -53,7 +58,9 @@ def engine_refusal(failure: Failure, error: UpstreamError, again: float | None =
     return error
 
 
-def most_telling(refused: GatewayError, failure: tuple[Failure, UpstreamError] | None) -> GatewayError:
+def most_telling(
+    refused: GatewayError, failure: tuple[Failure, UpstreamError] | None, names: dict[str, str]
+) -> GatewayError:
     """What the client is told when no further attempt finds a backend.
 
     What an engine made of the request says more than any refusal of ours, and is the same whether or not another one
@@ -63,12 +70,12 @@ def most_telling(refused: GatewayError, failure: tuple[Failure, UpstreamError] |
         return refused
     if failure[0].kind in _NOT_BEGUN and refused.reason in _FULL:
         return refused
-    return engine_refusal(*failure, again=refused.retry_after)
+    return engine_refusal(*failure, again=refused.retry_after, names=names)
 
 
-def _client_fault(failure: Failure, error: UpstreamError) -> GatewayError:
+def _client_fault(failure: Failure, error: UpstreamError, names: dict[str, str]) -> GatewayError:
     said = upstream_error(error.status, error.payload) if isinstance(error, BadStatus) else None
-    refusal = MalformedRequest(failure.message)
+    refusal = MalformedRequest(scrubbed(failure.message, names))
     if isinstance(error, BadStatus) and 400 <= error.status < 500 and error.status not in (401, 403, 407):
         refusal.status = error.status
     if said is not None:

@@ -26,15 +26,18 @@ async def relay_bytes(
     limits: Limits,
     wheel: TimerWheel,
     passing: TopLevel | None = None,
+    *,
+    json: bool = False,
 ) -> None:
     """Send `call` and relay its answer as it comes, with backpressure; returns when all of it has been written.
 
-    A JSON answer goes through `passing`; everything else byte for byte. Until the first body byte nothing is shown and
+    A JSON answer goes through `passing`; everything else byte for byte. A page for people is no answer, nor is anything
+    else than JSON with `json`. Until the first body byte nothing is shown and
     failures are raised as they are (ConnectFailed, TimedOut, BadStatus, StreamBroken). Later the client's connection is
     cut short of the body's end and StreamBroken is raised with `started` true: JSON has no place for an error in the
     middle. Raises ClientClosed as `relay_stream` does.
     """
-    await _BytesExchange(pool, call, down, meter, limits, wheel, passing).run()
+    await _BytesExchange(pool, call, down, meter, limits, wheel, passing, json).run()
 
 
 class _BytesExchange(ClientExchange):
@@ -47,15 +50,21 @@ class _BytesExchange(ClientExchange):
         limits: Limits,
         wheel: TimerWheel,
         passing: TopLevel | None,
+        json: bool,
     ) -> None:
         super().__init__(pool, call, down, meter, limits, wheel)
         self._offered = passing
+        self._json = json
         self._passing: TopLevel | None = None
         self._inflater: Inflater | None = None
 
     def head(self, status: int, headers: Headers) -> None:
         super().head(status, headers)
-        if not self.due(status) or not (first(headers, "content-type") or "").lower().startswith("application/json"):
+        kind = (first(headers, "content-type") or "").lower()
+        if self.due(status) and (kind.startswith("text/html") or (self._json and kind and "json" not in kind)):
+            self.fail(StreamBroken("the engine answered with something that is no answer"))
+            return
+        if not self.due(status) or not kind.startswith("application/json"):
             return
         try:
             self._inflater = inflater_for(headers)

@@ -15,6 +15,7 @@ from gateway.relay.limits import Limits
 from gateway.relay.meter import Meter
 from gateway.relay.passthrough import relay_bytes
 from gateway.relay.upstream import Pool
+from gateway.wire.surfaces import SURFACES, Kind
 from gateway.wire.top_level import TopLevel
 from gateway.wire.usage import Usage, usage_of
 
@@ -30,7 +31,8 @@ async def relay_plain(pool: Pool, out: Outbound, down: Downstream, meter: Meter,
     if out.translation is None:
         alias = {} if errand.alias is None else {"model": msgspec.json.encode(errand.alias)}
         passing = TopLevel(alias, ("usage",))
-        await relay_bytes(pool, out.call, down, meter, limits, pool.wheel, passing)
+        json = SURFACES[out.spoken].kind is Kind.PLAIN and out.spoken != "speech"
+        await relay_bytes(pool, out.call, down, meter, limits, pool.wheel, passing, json=json)
         return _usage(passing.captured.get("usage"))
     whole = await relay_whole(pool, out.call, limits, meter, pool.wheel, stream=False)
     if not whole.body:

@@ -12,6 +12,18 @@ from gateway.wire.error_body import upstream_error
 __all__ = ["in_stream", "not_an_answer", "status_of"]
 
 
+_STATUSES = {
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""Of an error that names no status: Anthropic's types."""
+
+
 def status_of(error: dict[str, Any]) -> int:
     """The HTTP status that an engine's error object stands for: its numeric `code`, else 400 or 500 by its `type`.
 
@@ -23,6 +35,9 @@ def status_of(error: dict[str, Any]) -> int:
             value = int(value)
         if isinstance(value, int) and 400 <= value < 600:
             return value
+    kind = error.get("type")
+    if isinstance(kind, str) and kind in _STATUSES:
+        return _STATUSES[kind]
     return 400 if "request" in str(error.get("type", "")).lower() else 500
 
 

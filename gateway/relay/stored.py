@@ -33,14 +33,15 @@ class StoredAnswers:
         self._kept.note(answer, Kept(lease.backend, lease.request.client, model))
 
     def keeper(self, answer: str | None, client: str) -> str | None:
-        """The backend on which a request must go on; None where it goes on from nothing, or nobody knows whose.
+        """The backend on which a request must go on; None where it goes on from nothing.
 
-        Raises MalformedRequest for another client's answer.
+        Raises MalformedRequest for another client's answer, and for one of which nobody knows whose it is, as after a
+        restart: the backends' own keys are shared by all clients.
         """
-        kept = self._kept.find(answer) if answer else None
-        if kept is None:
+        if answer is None:
             return None
-        if kept.client != client:
+        kept = self._kept.find(answer)
+        if kept is None or kept.client != client:
             raise previous_not_found()
         return kept.backend
 

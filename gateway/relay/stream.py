@@ -21,6 +21,7 @@ from gateway.relay.toward_client import ClientExchange
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
 from gateway.wire.error_body import upstream_error
+from gateway.wire.scrub import scrubbed
 from gateway.wire.sse import Framer
 from gateway.wire.stream_view import EventKind, StreamView
 from gateway.wire.translated_stream import Framing
@@ -30,7 +31,6 @@ __all__ = ["relay_stream"]
 _PROGRESS_EVERY = 64  # token events between two calls of Hooks.progress
 _AFTER_DONE_S = 0.25  # an engine that has sent its terminal event has this long to end its body
 _HELD_LIMIT = 64 << 10  # bytes of comments and role chunks held back before the first token
-_MESSAGE_LIMIT = 500  # characters of an engine's own error text
 _TOKEN, _COMMENT, _ROLE, _FINISH = EventKind.TOKEN, EventKind.COMMENT, EventKind.ROLE, EventKind.FINISH
 _DONE, _ERROR = EventKind.DONE, EventKind.ERROR
 
@@ -241,7 +241,7 @@ class StreamExchange(ClientExchange):
         self._engine_error(error)
 
     def _engine_error(self, error: dict[str, Any]) -> None:
-        self._engine_message = str(error.get("message") or "")[:_MESSAGE_LIMIT]
+        self._engine_message = scrubbed(str(error.get("message") or ""))
         super().lost(in_stream(error))
 
     def _end_well(self) -> None:

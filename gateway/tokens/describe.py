@@ -178,7 +178,8 @@ def _each(estimate: Estimate, chat: ChatRequest) -> Estimate:
         return Estimate(1, 1, 0, 0, "C")
     prompts = max(1, chat.prompts)
     prompt, high = max(1, estimate.prompt // prompts), max(1, estimate.prompt_high // prompts)
-    return Estimate(prompt, high, 0, 0, estimate.tier, 1)
+    floor = None if estimate.prompt_floor is None else estimate.prompt_floor // prompts
+    return Estimate(prompt, high, 0, 0, estimate.tier, floor)
 
 
 def _needs(asked: frozenset[str], route: Route, snapshot: Snapshot) -> frozenset[str]:

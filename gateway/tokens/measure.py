@@ -45,7 +45,7 @@ def measure(surface: str, body: bytes, salt: bytes, content_type: str = JSON) ->
     text = chat.text
     whole = (b"".join(text.pieces),)
     text.pieces.clear()  # a queued request holds its body once, not twice
-    counts = count_text(whole, text.messages, chat.tools)
+    counts = count_text(whole, max(text.messages, chat.turns), chat.tools)
     chain = fingerprint(whole, text.message_ends, salt)
     return Measured(chat, counts, chain)
 

@@ -301,3 +301,20 @@ async def test_too_many_connections_are_turned_away(open_door: Opener) -> None:
     await asyncio.sleep(0.05)
     fourth = await door.connect()
     assert (await fourth.request("GET", "/v1/models")).status == 200
+
+
+async def test_a_head_that_never_ends_does_not_hold_its_connection(open_door: Opener) -> None:
+    door = await open_door(SMALL)
+    slow, silent = await door.connect(), await door.connect()
+    await slow.send(b"POST /v1/chat/completions HTTP/1.1\r\nHo")
+    async with asyncio.timeout(5.0):
+        assert await slow.ended()
+        assert await silent.ended()
+
+
+async def test_a_connection_that_has_asked_once_stays_beyond_that(open_door: Opener) -> None:
+    door = await open_door(SMALL)
+    client = await door.connect()
+    for _ in range(3):
+        assert (await client.request("GET", "/health/live")).status == 200
+        await asyncio.sleep(0.15)

@@ -240,3 +240,69 @@ async def test_a_model_is_loaded_for_ollama_s_clients_without_a_word_to_the_engi
         assert (reply.status, reply.json["model"]) == (200, "m")
     assert (await gateway.ask({"model": "other"}, "/api/generate")).status == 404
     assert engine.asked == []
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/rerank", "/v1/audio/speech", "/tokenize"])
+async def test_a_page_for_people_is_no_answer(start: Start, path: str) -> None:
+    gateway = await start({"b1": openai_compatible(page(b"<html>10.9.8.7 sk-secret</html>", 200, "text/html"))})
+    if path == "/tokenize":
+        gateway = await start({"b1": vllm(page(b"<html>10.9.8.7 sk-secret</html>", 200, "text/html"))})
+    model = "tiny" if path == "/tokenize" else "some-model"
+    body = {"model": model, "input": "x", "query": "q", "documents": ["d"], "voice": "v", "prompt": "p"}
+    reply = await gateway.ask(body, path)
+    assert reply.status == 502
+    assert reply.json["error"]["type"] == "upstream_error"
+    assert b"secret" not in reply.body
+
+
+async def test_a_file_that_breaks_engines_holds_back_no_other(start: Start) -> None:
+    async def dies(_request: Request, wire: Wire) -> None:
+        wire.reset()
+
+    engines = {name: openai_compatible(dies) for name in ("b1", "b2")}
+    gateway = await start(engines)
+
+    async def hear(file: bytes) -> Any:
+        body = form(file, boundary="b", model="some-model")
+        client = await gateway.connect()
+        head = b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+        await client.send(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        return await client.reply()
+
+    assert (await hear(b"bad")).status == 502
+    for engine in engines.values():
+        engine.now_plays(answers({"text": "fine"}))
+    await gateway.up("b1", "b2")
+    again = await hear(b"bad")
+    assert (again.status, again.json["error"]["code"]) == (503, "held_back")
+    assert 1 <= int(again.headers["retry-after"]) <= 59
+    assert (await hear(b"good")).json == {"text": "fine"}
+
+
+async def test_c3_a_key_s_own_cap_counts_for_what_is_embedded_too(start: Start) -> None:
+    keys = "auth: {keys: [{name: ann, key: key-of-ann-0123456789, limits: {context: 500}}]}"
+    engine = openai_compatible(answers(OPENAI_SAYS), model="m")
+    gateway = await start({"b1": engine}, rest=keys)
+    bearer = {"authorization": "Bearer key-of-ann-0123456789"}
+    reply = await gateway.ask({"model": "m", "input": "word " * 3000}, "/v1/embeddings", **bearer)
+    assert (reply.status, reply.json["error"]["code"]) == (400, "context_length_exceeded")
+    assert (await gateway.ask({"model": "m", "input": ["word " * 100] * 30}, "/v1/embeddings", **bearer)).status == 200
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+async def test_a2_an_engine_s_words_are_told_without_where_it_lives(start: Start, status: int) -> None:
+    text = "Incorrect API key provided: its-own-key. upstream http://10.9.8.7:8000/v1 at /srv/model/x.py, prompt is odd"
+    engine = openai_compatible(answers({"error": {"message": text, "code": status}}, status), model="org/m")
+    gateway = await start({"b1": engine}, rest="models: [{name: m, serves: org/m}]", b1={"key": "its-own-key"})
+    for path, body in (("/v1/chat/completions", {}), ("/v1/messages", {"max_tokens": 9})):
+        reply = await gateway.ask({"model": "m", "messages": [{"role": "user", "content": "x"}], **body}, path)
+        assert reply.status == status
+        assert b"prompt is odd" in reply.body
+        assert not any(secret in reply.body for secret in (b"its-own-key", b"10.9.8.7", b"/srv/model"))
+
+
+async def test_count_and_estimate_see_every_turn_of_the_client_s(start: Start) -> None:
+    gateway = await start({"b1": openai_compatible(model="m")})
+    turns = [{"role": "user", "content": "a b c"}] * 600
+    reply = await gateway.ask({"model": "m", "messages": turns}, "/v1/messages/count_tokens")
+    assert 3600 <= reply.json["input_tokens"] <= 7000

@@ -105,13 +105,13 @@ async def test_it_is_deleted_and_cancelled_where_it_is_kept(start: Start) -> Non
     assert (await fetch(gateway, "/v1/responses/resp_1", method="DELETE")).status == 404
 
 
-async def test_an_engine_that_has_chat_alone_can_t_go_on_from_anything(start: Start) -> None:
+async def test_what_a_service_stores_is_not_to_be_had_of_an_engine_that_has_chat_alone(start: Start) -> None:
     engine = openai_compatible(model="tiny")
     engine.pages["/v1/responses"] = page({"error": {"message": "no such route"}}, 404)
     gateway = await start({"b1": engine}, rest=KEYS)
-    reply = await ask(gateway, previous_response_id="resp_9")
-    assert (reply.status, reply.json["error"]["code"]) == (404, "surface_not_offered")
-    assert "previous_response_id" in reply.json["error"]["message"]
+    reply = await ask(gateway, prompt={"id": "pmpt_9"})
+    assert (reply.status, reply.json["error"]["code"]) == (400, "surface_not_offered")
+    assert reply.json["error"]["param"] == "prompt"
     assert engine.asked == []
 
 
@@ -127,3 +127,21 @@ async def test_no_client_waits_on_a_keeper_that_says_nothing(start: Start) -> No
     assert (await ask(gateway)).status == 200
     reply = await fetch(gateway, "/v1/responses/resp_1")
     assert not reply.complete
+
+
+async def test_what_nobody_is_known_to_own_is_refused(start: Start) -> None:
+    """After a restart the gateway does not know whose an answer is, and the backend's key is everybody's."""
+    gateway, engines = await two(start)
+    reply = await ask(gateway, previous_response_id="resp_of_yesterday")
+    assert (reply.status, reply.json["error"]["code"]) == (400, "previous_response_not_found")
+    reply = await ask(gateway, conversation="conv_of_bob")
+    assert (reply.status, reply.json["error"]["param"]) == (400, "conversation")
+    assert not engines["b1"].asked
+    assert not engines["b2"].asked
+
+
+async def test_a_reference_that_is_no_reference_is_a_client_s_mistake(start: Start) -> None:
+    gateway = await start({"b1": vllm(answers("resp_1"))}, rest=KEYS)
+    body = b'{"model":"tiny","input":"x","previous_response_id":1e999}'
+    reply = await gateway.ask(body, "/v1/responses", authorization="Bearer key-of-ann-0123456789")
+    assert reply.status == 400
