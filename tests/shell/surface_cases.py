@@ -17,7 +17,7 @@ from tests.relay.fake_engine import DONE, FINISH, ROLE, STREAM_HEAD, Request, Sc
 from tests.relay.fake_engine import raw as raw_script
 from tests.shell.engine_double import EngineDouble, page
 
-__all__ = ["CASES", "Case", "Spoken", "engine", "stream"]
+__all__ = ["CASES", "WHOLE", "Case", "Spoken", "engine", "stream"]
 
 TIME = "2027-01-15T08:00:01.1Z"
 USAGE = {"input_tokens": 11, "output_tokens": 3, "total_tokens": 14}
@@ -85,6 +85,26 @@ SPOKEN = {
         _line(response="", done=True, done_reason="stop", eval_count=3),
         b'{"error":"the input length exceeds the context length"}\n',
     ),
+}
+
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "chat": {
+        "id": "c",
+        "model": "tiny",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "said"}, "finish_reason": "stop"}],
+    },
+    "messages": {
+        **_MESSAGE,
+        "content": [{"type": "text", "text": "said"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 11, "output_tokens": 3},
+    },
+    "responses": _response(
+        "completed", output=[{**_ITEM, "status": "completed", "content": [{**_TEXT, "text": "said"}]}], usage=USAGE
+    ),
+    "ollama_chat": json.loads(_line(message={"role": "assistant", "content": "said"}, done=True, done_reason="stop")),
+    "ollama_generate": json.loads(_line(response="said", done=True, done_reason="stop")),
 }
 
 

@@ -11,7 +11,7 @@ from gateway.core.snapshot import Health
 from tests.relay.fake_engine import DONE, FINISH, ROLE, raw, silent, token
 from tests.shell.engine_double import page
 from tests.shell.fixtures import Start
-from tests.shell.surface_cases import CASES, Case
+from tests.shell.surface_cases import CASES, WHOLE, Case
 
 each = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.client} on {case.spoken}")
 translated = pytest.mark.parametrize(
@@ -66,6 +66,17 @@ async def test_s2_s3_s5_a_cut_stream_ends_in_one_error_without_a_mark_of_success
     await gateway.idle()
     assert await gateway.value(BROKEN) == 1
     assert len(engine.asked) == 1
+
+
+@each
+async def test_n1_a_whole_answer_is_under_the_clients_name(start: Start, case: Case) -> None:
+    engine = case.engine(page({**WHOLE[case.spoken], "model": "org/m"}), model="org/m")
+    gateway = await start({"b1": engine}, rest="models: [{name: code, serves: org/m}]")
+    reply = await gateway.ask(case.body(model="code", stream=False), case.path)
+    assert (reply.status, reply.json["model"]) == (200, "code")
+    assert "said" in reply.body.decode()
+    assert b"org/m" not in reply.body
+    assert engine.body()["model"] == "org/m"
 
 
 @each
