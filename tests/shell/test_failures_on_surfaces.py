@@ -11,7 +11,8 @@ from gateway.core.snapshot import Health
 from tests.relay.fake_engine import DONE, FINISH, ROLE, raw, silent, token
 from tests.shell.engine_double import page
 from tests.shell.fixtures import Start
-from tests.shell.surface_cases import CASES, WHOLE, Case
+from tests.shell.surface_cases import CASES, Case
+from tests.shell.surface_engines import WHOLE
 
 each = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.client} on {case.spoken}")
 translated = pytest.mark.parametrize(
