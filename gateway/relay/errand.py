@@ -25,7 +25,7 @@ from gateway.wire.members import Member, members
 from gateway.wire.multipart import form, with_fields
 from gateway.wire.splice import pieces
 from gateway.wire.surfaces import SURFACES, Kind
-from gateway.wire.translation import Stamp, Translated, Translation
+from gateway.wire.translation import Stamp, Translation
 from gateway.wire.translations import spoken_for, translation
 
 __all__ = ["Errand", "Outbound", "Upstream", "errand_of", "prepare"]
@@ -37,7 +37,7 @@ BUDGETS = frozenset(("max_tokens", "max_completion_tokens", "n_predict"))
 JOINED_BYTES = 128 * 1024
 """Bodies up to this size are joined, and leave in one write with the head; longer ones are sent from where they lie."""
 INLINE_BYTES = 48 * 1024
-"""Bodies up to this size are translated on the loop, in well under a millisecond; longer ones in a thread."""
+"""Bodies up to this size are made ready on the loop, in well under a millisecond; longer ones in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,19 @@ def errand_of(lease: Lease, chat: ChatRequest, inbound: Inbound, offer: Offer | 
 
 
 async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
-    """Edit the body for this engine; a long one is not copied.
+    """Edit the body for this engine; a long one is not copied, and looked through in a thread.
 
     Raises MalformedRequest when it can't be edited, NotSpoken when this engine has no way to be asked for it.
     """
+    chat = errand.chat
+    # Where its members lie was found out when it was measured; a translation reads all of it.
+    known = bool(chat.members) and spoken_for(chat, errand.surfaces) == chat.surface
+    if known or len(errand.body) <= INLINE_BYTES:
+        return _prepared(upstream, errand)
+    return await asyncio.to_thread(_prepared, upstream, errand)
+
+
+def _prepared(upstream: Upstream, errand: Errand) -> Outbound:
     chat, engine = errand.chat, upstream.engine
     spoken = spoken_for(chat, errand.surfaces)
     if spoken is None:
@@ -136,7 +145,7 @@ async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
         body = errand.body
     else:
         over = translation(chat.surface, spoken)
-        translated = await _translated(over, errand.body)
+        translated = over.request(errand.body)
         if translated.lost:
             raise NotSpoken(f"in translation there is no place for: {', '.join(translated.lost[:5])}")
         body = translated.body
@@ -157,12 +166,6 @@ async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
     )
     context = None if translated is None else translated.context
     return Outbound(errand, call, stream, spoken, over, context, dropped)
-
-
-async def _translated(over: Translation, body: bytes) -> Translated:
-    if len(body) <= INLINE_BYTES:
-        return over.request(body)
-    return await asyncio.to_thread(over.request, body)
 
 
 def _edits(engine: Engine, errand: Errand, spoken: str, stream: bool, body: bytes) -> Mapping[str, bytes | None]:

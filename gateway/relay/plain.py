@@ -5,6 +5,8 @@ Its answer passes by in pieces, however long it is; only the model's name in it 
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from gateway.errors import BadStatus
@@ -37,7 +39,8 @@ async def relay_plain(pool: Pool, out: Outbound, down: Downstream, meter: Meter,
     whole = await relay_whole(pool, out.call, limits, meter, pool.wheel, stream=False)
     if not whole.body:
         raise BadStatus("the engine answered with nothing", status=502)
-    show_whole(down, whole, out.translation.answer(whole.body, out.context, errand.stamp))
+    body = await asyncio.to_thread(out.translation.answer, whole.body, out.context, errand.stamp)
+    show_whole(down, whole, body)
     return None
 
 

@@ -8,6 +8,8 @@ __all__ = ["scrubbed"]
 
 _LONGEST = 500
 """Characters of an engine's text."""
+_SHORTEST_NAME = 2
+"""Characters; what is shorter is found in any text."""
 _PRIVATE = re.compile(
     r"\b[a-z][a-z0-9+.-]*://\S+"  # a URL
     r"|\b(?:sk|pk|hf|ghp|xox[bp]|AKIA)[-_][A-Za-z0-9_-]{2,}"  # a key, by its usual beginnings
@@ -28,6 +30,6 @@ def scrubbed(text: str, names: dict[str, str] | None = None) -> str:
     `names`: what the engine calls things, by what the client knows them as.
     """
     for own, shown in (names or {}).items():
-        if own and own != shown:
-            text = text.replace(own, shown)
+        if len(own) >= _SHORTEST_NAME and own != shown:
+            text = re.sub(rf"(?<!\w){re.escape(own)}(?!\w)", shown.replace("\\", r"\\"), text)
     return _PRIVATE.sub("[...]", text[: 4 * _LONGEST])[:_LONGEST]

@@ -57,3 +57,8 @@ def test_a_model_is_told_by_the_name_that_the_client_knows() -> None:
 
 def test_it_is_bounded() -> None:
     assert len(scrubbed("x" * 10_000)) == 500
+
+
+def test_a_name_within_a_word_is_no_name() -> None:
+    assert scrubbed("the model is not mod", {"mod": "code", "m": "x"}) == "the model is not code"
+    assert scrubbed("a \\1 b", {"a \\1": "\\g<0>"}) == "\\g<0> b"
