@@ -22,6 +22,7 @@ class Reason(StrEnum):
     LOADING = "loading"
     DRAINING = "draining"
     BREAKER_OPEN = "breaker_open"
+    RESTING = "resting"
     MISSING_ABILITY = "missing_ability"
     SURFACE_NOT_OFFERED = "surface_not_offered"
     NOT_THE_KEEPER = "not_the_keeper"
@@ -58,6 +59,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.LOADING: "is loading its model",
     Reason.DRAINING: "is being drained and takes nothing new",
     Reason.BREAKER_OPEN: "failed repeatedly and rests before its next trial",
+    Reason.RESTING: "is busy and asked for a pause",
     Reason.MISSING_ABILITY: "lacks an ability that this request needs",
     Reason.SURFACE_NOT_OFFERED: "does not speak the API that was called, nor one that it can be translated to",
     Reason.NOT_THE_KEEPER: "does not keep the answer that this request goes on from",

@@ -12,15 +12,15 @@ from gateway.core.weighing import Ask, Weighing
 __all__ = ["no_backend_left"]
 
 
-_LATER = (Reason.BREAKER_OPEN, Reason.ALREADY_TRIED)
+_LATER = (Reason.BREAKER_OPEN, Reason.RESTING, Reason.ALREADY_TRIED)
 
 
 def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: float) -> Decision:
     """Decide when no candidate of any tier is live, by the candidate that came closest.
 
-    A backend that is loading, or whose next trial comes before the request's deadline, is waited for. Else the first
-    of: the ones that could serve it failed it; they are down; all are too small; none has the abilities; none speaks
-    the surface; none is cleared.
+    A backend that is loading, or which may be sent something again before the request's deadline, is waited for. Else
+    the first of: one is merely busy; the ones that could serve it failed it; they are down; all are too small; none has
+    the abilities; none speaks the surface; none is cleared.
     """
     request, now = ask.request, ask.now
     reasons = {weighing.reason for weighing in seen}
@@ -28,12 +28,13 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
     def decision(verdict: Verdict, reason: Reason, again: float | None = None, limit: int | None = None) -> Decision:
         return Decision(request.id, verdict, reason, now, roll, retry_after=again, limit=limit, trace=trace)
 
-    trial = min((w.view.retry_at for w in seen if _rests(w) and w.view.retry_at is not None), default=None)
     # A request that another backend has failed is not held for a trial: what went wrong there is its answer.
-    worth_it = trial is not None and trial <= request.deadline and not request.tried
-    if Reason.LOADING in reasons or worth_it:
+    worth_it = _back_by(seen, Reason.BREAKER_OPEN, request.deadline) and not request.tried
+    if Reason.LOADING in reasons or worth_it or _back_by(seen, Reason.RESTING, request.deadline):
         return decision(Verdict.WAIT, Reason.QUEUED)
     again = next_try((w.view for w in seen if w.reason in _LATER), now, roll)
+    if Reason.RESTING in reasons:
+        return decision(Verdict.REJECT, Reason.RESTING, again)
     if Reason.ALREADY_TRIED in reasons:
         return decision(Verdict.REJECT, Reason.RETRIES_SPENT, again)
     if not reasons.isdisjoint((Reason.DOWN, Reason.DRAINING, Reason.BREAKER_OPEN)):
@@ -53,5 +54,6 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
     return decision(Verdict.REJECT, Reason.NO_BACKEND, again)
 
 
-def _rests(weighing: Weighing) -> bool:
-    return weighing.reason is Reason.BREAKER_OPEN
+def _back_by(seen: Sequence[Weighing], reason: Reason, deadline: float) -> bool:
+    """Whether a candidate that fell out for `reason` may be sent something again by then."""
+    return any(w.reason is reason and w.view.retry_at is not None and w.view.retry_at <= deadline for w in seen)

@@ -19,6 +19,8 @@ class Health(StrEnum):
     LOADING = "loading"
     OPEN = "open"
     """The breaker is open: it failed repeatedly and rests."""
+    RESTING = "resting"
+    """It works, and asked to be sent nothing for a while, being full."""
     DOWN = "down"
     DRAINING = "draining"
     UNKNOWN = "unknown"

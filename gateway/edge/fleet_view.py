@@ -75,7 +75,7 @@ def model_entry(name: str, plan: Plan, snapshot: Snapshot, created: int) -> Mode
         max_output=route.output_ceiling,
         abilities=frozenset.intersection(*(_abilities(view, offer) for view, offer in serving)) if serving else _NONE,
         surfaces=None if None in spoken else frozenset().union(*(each for each in spoken if each is not None)),
-        ready=any(view.health is Health.UP for view, _ in serving),
+        ready=any(view.health in (Health.UP, Health.RESTING) for view, _ in serving),
     )
 
 

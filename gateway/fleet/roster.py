@@ -166,7 +166,7 @@ class Roster:
         if kind is FailureKind.LOADING:
             self.loading(name)
         if kind is FailureKind.BUSY and rest:
-            member.breaker.rest_until(now + min(rest, LONGEST_REST))
+            member.breaker.rest_until(now + min(rest, LONGEST_REST), now)
         if alternatives is None:
             alternatives = self._peers(member)
         last = not any(self._works(other, now) for other in alternatives)

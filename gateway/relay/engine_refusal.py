@@ -21,7 +21,7 @@ from gateway.wire.scrub import scrubbed
 __all__ = ["engine_refusal", "most_telling"]
 
 _NOT_BEGUN = frozenset((FailureKind.CONNECT, FailureKind.BUSY))
-_FULL = frozenset((Reason.QUEUE_FULL, Reason.QUEUE_TIMEOUT, Reason.DEADLINE, Reason.OVER_QUOTA))
+_FULL = frozenset((Reason.QUEUE_FULL, Reason.QUEUE_TIMEOUT, Reason.DEADLINE, Reason.OVER_QUOTA, Reason.RESTING))
 _BUSY_AGAIN = 5.0
 """Seconds to tell a client whose engine did not say."""
 

@@ -108,7 +108,7 @@ def _detail(candidate: _Row) -> str:
     reason, needed, limit = candidate["reason"], candidate.get("needed"), candidate.get("limit")
     if needed is None or limit is None:
         return ""
-    if reason == Reason.BREAKER_OPEN:
+    if reason in (Reason.BREAKER_OPEN, Reason.RESTING):
         return f"in {seconds(needed)}" if needed else "now due"
     if reason == Reason.PREFILL_BACKLOG:
         return f"{seconds(needed)} queued, {seconds(limit)} allowed"

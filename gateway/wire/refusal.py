@@ -78,6 +78,15 @@ def _saturated(request: Request, decision: Decision, plan: Plan) -> GatewayError
     )
 
 
+def _resting(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
+    busy = ", ".join(c.backend for c in decision.trace.candidates if c.reason is Reason.RESTING)
+    return Saturated(
+        f"Every backend that works for '{_short(request.model)}' is busy and asked for a longer pause than this request "
+        f"may wait ({busy}). {_later(decision)}",
+        code="engine_busy",
+    )
+
+
 def _unavailable(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
     told = (c for c in decision.trace.candidates if c.reason is not None and c.reason not in _NOBODYS_BUSINESS)
     states = "; ".join(f"{c.backend} {SENTENCES[c.reason]}" for c in told if c.reason is not None)
@@ -149,7 +158,14 @@ def _full(decision: Decision) -> str:
 
 _NOBODYS_BUSINESS = (Reason.NOT_SERVED, Reason.OUTSIDE_BOUNDARY)
 """Says how the fleet is laid out, and not what is wrong."""
-_SHORTAGES = (Reason.KV_FULL, Reason.SLOTS_FULL, Reason.PREFILL_BACKLOG, Reason.CLASS_CEILING, Reason.LOADING)
+_SHORTAGES = (
+    Reason.KV_FULL,
+    Reason.SLOTS_FULL,
+    Reason.PREFILL_BACKLOG,
+    Reason.CLASS_CEILING,
+    Reason.RESTING,
+    Reason.LOADING,
+)
 
 
 def _shortage(candidate: Candidate) -> str:
@@ -176,6 +192,7 @@ _MAKERS: dict[Reason, Callable[[Request, Decision, Plan], GatewayError]] = {
     Reason.QUEUE_FULL: _saturated,
     Reason.QUEUE_TIMEOUT: _saturated,
     Reason.DEADLINE: _saturated,
+    Reason.RESTING: _resting,
     Reason.OUTSIDE_BOUNDARY: _boundary,
     Reason.MISSING_ABILITY: _ability,
     Reason.SURFACE_NOT_OFFERED: _surface,

@@ -60,6 +60,7 @@ def test_no_label_passes_a_lower_clearance(label: Label, clearance: Label) -> No
         (Health.LOADING, Reason.LOADING),
         (Health.UNKNOWN, Reason.LOADING),
         (Health.OPEN, Reason.BREAKER_OPEN),
+        (Health.RESTING, Reason.RESTING),
         (Health.DOWN, Reason.DOWN),
         (Health.DRAINING, Reason.DRAINING),
     ],

@@ -124,7 +124,7 @@ def test_nothing_else_is_ended_by_a_probe() -> None:
     breaker.reached(1.0)
     assert breaker.retry_at == 15.0
     asked = BackendBreaker(POLICY)
-    asked.rest_until(30.0)
+    asked.rest_until(30.0, 0.0)
     asked.reached(1.0, restarted=True)
     assert asked.retry_at == 30.0
 
@@ -165,9 +165,9 @@ def test_a_late_success_does_not_close_it_early() -> None:
 
 def test_the_later_rest_holds() -> None:
     breaker = BackendBreaker(POLICY)
-    breaker.rest_until(1.0)
-    breaker.rest_until(30.0)
-    breaker.rest_until(5.0)
+    breaker.rest_until(1.0, 0.0)
+    breaker.rest_until(30.0, 0.0)
+    breaker.rest_until(5.0, 0.0)
     assert breaker.state(29.9) is BreakerState.OPEN
     assert breaker.state(30.0) is BreakerState.TRIAL
 
@@ -195,6 +195,17 @@ def test_a_probe_that_answers_does_not_overrule_the_breaker() -> None:
     breaker = broken()
     assert health_of(Probed.UP, breaker, False, 14.0) == (Health.OPEN, 15.0)
     assert health_of(Probed.UP, breaker, False, 15.0) == (Health.TRIAL, None)
+
+
+def test_a_rest_that_was_asked_for_is_none_that_failures_brought() -> None:
+    asked = BackendBreaker(POLICY)
+    asked.rest_until(30.0, 0.0)
+    assert health_of(Probed.UP, asked, False, 1.0) == (Health.RESTING, 30.0)
+    failing = broken()
+    failing.rest_until(30.0, 1.0)
+    assert health_of(Probed.UP, failing, False, 1.0) == (Health.OPEN, 30.0)
+    failing.rest_until(60.0, 31.0)  # busy on its trial: it works again
+    assert health_of(Probed.UP, failing, False, 32.0) == (Health.RESTING, 60.0)
 
 
 EVENTS = st.lists(st.tuples(st.sampled_from([*FailureKind, None]), st.floats(0.0, 50.0), st.booleans()), max_size=60)

@@ -78,6 +78,19 @@ async def test_e3_an_engines_own_retry_after_reaches_the_client(start: Start) ->
     assert int(reply.headers["retry-after"]) >= 7
 
 
+@pytest.mark.parametrize("code", [429, 503])
+async def test_e2_the_only_engine_rests_because_it_is_full_and_not_because_it_failed(start: Start, code: int) -> None:
+    refuses = json_answer({"error": {"message": "too many requests", "code": code}}, code, [("Retry-After", "30")])
+    engine = vllm(refuses)
+    gateway = await start({"b1": engine}, rest="queue: {wait: 2s}")
+    for _ in range(5):
+        reply = await gateway.chat()
+        assert (reply.status, reply.error["code"]) == (429, "engine_busy")
+        assert 1 <= int(reply.headers["retry-after"]) <= 59
+    assert len(engine.asked) == 1
+    assert gateway.health("b1") is Health.RESTING
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_e4_a_connection_closed_before_the_status_line_is_the_engines_fault(start: Start, stream: bool) -> None:
     gateway = await start({"b1": vllm(raw(then="close"))})

@@ -243,7 +243,7 @@ async def test_a_longer_rest_that_an_engine_asked_for_is_kept(start: Start) -> N
     for number in range(5):
         assert (await gateway.chat(f"{number}")).status == 200
     assert asked(*engines.values()) == [1, 5]
-    assert gateway.health("b1") is Health.OPEN
+    assert gateway.health("b1") is Health.RESTING
 
 
 async def test_every_attempt_has_an_id_of_its_own_and_none_of_the_clients(start: Start) -> None:

@@ -57,6 +57,11 @@ class BackendBreaker:
         """When the next trial is let through; None while closed."""
         return self._open_until
 
+    @property
+    def asked_for(self) -> bool:
+        """Whether the rest in force is one that a busy engine asked for, and not what failures brought."""
+        return self._cause is None
+
     def failed(self, kind: FailureKind, now: float, *, last: bool = False, sole: bool = False) -> None:
         """Count a failed attempt.
 
@@ -98,10 +103,18 @@ class BackendBreaker:
                 self._open_until = None
                 self._closed_at = now
 
-    def rest_until(self, moment: float) -> None:
-        """Send nothing before this moment, as an engine asked for (Retry-After); a later rest in force stays."""
+    def rest_until(self, moment: float, now: float) -> None:
+        """Send nothing before this moment, as an engine asked for (Retry-After); a later rest in force stays.
+
+        A rest that failures brought remains one, however much longer it gets.
+        """
+        if self.state(now) is not BreakerState.OPEN:
+            self._cause = None
+        self._extend(moment)
+
+    def _extend(self, moment: float) -> None:
         if self._open_until is None or moment > self._open_until:
-            self._open_until, self._cause = moment, None
+            self._open_until = moment
         self._successes = 0
 
     def _open(self, kind: FailureKind, now: float, *, doubling: bool) -> None:
@@ -114,5 +127,5 @@ class BackendBreaker:
             rest = min(rest * 2.0 ** min(self._openings, 30), max(rest, self.policy.cap))
         self._openings += 1
         self._failures = 0
-        self.rest_until(now + rest)
+        self._extend(now + rest)
         self._opened_at, self._cause = now, kind

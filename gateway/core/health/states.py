@@ -38,7 +38,7 @@ def health_of(probed: Probed, breaker: BackendBreaker, draining: bool, now: floa
         return Health.LOADING, None
     state = breaker.state(now)
     if state is BreakerState.OPEN:
-        return Health.OPEN, breaker.retry_at
+        return Health.RESTING if breaker.asked_for else Health.OPEN, breaker.retry_at
     if probed is Probed.UNKNOWN:
         return Health.UNKNOWN, None
     return (Health.TRIAL if state is BreakerState.TRIAL else Health.UP), None
