@@ -15,7 +15,15 @@ _Row = Mapping[str, Any]
 
 _REFRESH_S = 3
 
-_MOODS = {"up": "good", "trial": "fair", "loading": "fair", "draining": "fair", "open": "bad", "down": "bad"}
+_MOODS = {
+    "up": "good",
+    "trial": "fair",
+    "loading": "fair",
+    "draining": "fair",
+    "resting": "fair",
+    "open": "bad",
+    "down": "bad",
+}
 """Colour of a health; the word stands beside it."""
 
 _STYLE = """\

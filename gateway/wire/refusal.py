@@ -81,8 +81,8 @@ def _saturated(request: Request, decision: Decision, plan: Plan) -> GatewayError
 def _resting(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
     busy = ", ".join(c.backend for c in decision.trace.candidates if c.reason is Reason.RESTING)
     return Saturated(
-        f"Every backend that works for '{_short(request.model)}' is busy and asked for a longer pause than this request "
-        f"may wait ({busy}). {_later(decision)}",
+        f"Every backend that works for '{_short(request.model)}' is busy and asked for a longer pause than this "
+        f"request may wait ({busy}). {_later(decision)}",
         code="engine_busy",
     )
 
