@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gateway.core.boundary import Label
+from gateway.core.confidence import Confidence
 from gateway.core.estimators.speed_prior import SpeedPrior
 from gateway.core.kv.shape import KvShape
 
@@ -17,8 +18,8 @@ class Device:
 
     memory in bytes (of all `count` devices), bandwidth in bytes/s and flops in dense 16-bit FLOP/s (one device);
     `mfu` is the share of flops that prefill reaches; `step_overhead` and `sequence_overhead` are seconds a decode
-    step and a sequence in it; `budget` is the share of memory that engines may use. Constants: catalogue and roofline
-    figures.
+    step and a sequence in it; `budget` is the share of memory that engines may use; `source` and `confidence`: where
+    the figures come from and how far to trust them. Constants: catalogue and roofline figures.
     """
 
     id: str
@@ -32,6 +33,8 @@ class Device:
     count: int = 1
     tensor_parallel: int = 1
     known: bool = True
+    source: str = ""
+    confidence: Confidence = Confidence.HIGH
 
 
 @dataclass(frozen=True, slots=True)

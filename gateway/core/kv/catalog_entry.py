@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gateway.core.confidence import Confidence
 from gateway.core.kv.grouped import ChunkedLocalGqa, EncoderOnly, FullGqa, KvShared, SlidingGqa
 from gateway.core.kv.latent import CompressedMla, CompressorState, DsaIndexer, Mla, SlidingMla
 from gateway.core.kv.layers import AttentionLayers
@@ -71,7 +72,8 @@ def attention_from_catalog(entry: Mapping[str, Any]) -> AttentionLayers:
 
 
 def model_shape_from_catalog(entry: Mapping[str, Any]) -> ModelShape:
-    """A catalogue entry as a value. Raises ValueError if its id or an attention field is missing or wrong.
+    """A catalogue entry as a value. Raises ValueError if its id or an attention field is missing or wrong, or its
+    confidence is no word for one.
 
     An entry without attention layers is an encoder if it says so (`kv_lifetime`), else a model of unknown layout.
     """
@@ -103,6 +105,8 @@ def model_shape_from_catalog(entry: Mapping[str, Any]) -> ModelShape:
         vocab=vocab,
         draft_layers=int(entry.get("mtp_layers") or 0),
         kv_known=bool(layers),
+        source=str(entry.get("source") or ""),
+        confidence=Confidence(entry.get("confidence") or "high"),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gateway.core.confidence import Confidence
 from gateway.core.kv.dtype import KvDtype
 from gateway.core.kv.grouped import FullGqa
 from gateway.core.kv.latent import Mla
@@ -19,7 +20,8 @@ class ModelShape:
 
     `read_params`: weights read to decode one token, input embedding excluded. `expert_params`: weights of all routed
     experts together (0.0 for a dense model). `draft_layers`: layers of a built-in drafting head (MTP).
-    `kv_known` is false where the attention layout is not published; `kv` then refuses to guess.
+    `kv_known` is false where the attention layout is not published; `kv` then refuses to guess. `source`: where the
+    figures come from, in words; `confidence`: how far to trust them.
     """
 
     id: str
@@ -38,6 +40,8 @@ class ModelShape:
     vocab: int = 0
     draft_layers: int = 0
     kv_known: bool = True
+    source: str = ""
+    confidence: Confidence = Confidence.HIGH
 
     @property
     def is_moe(self) -> bool:
