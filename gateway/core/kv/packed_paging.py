@@ -2,11 +2,71 @@
 
 from __future__ import annotations
 
-__all__ = ["packed_page"]
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from gateway.core.kv.deployment import Deployment
+from gateway.core.kv.layer_spec import Kind, LayerSpec
+from gateway.core.kv.page_group import PageGroup
+
+__all__ = ["packed_groups", "packed_page"]
 
 _GRANULE = 576
+_GROWING_BLOCK = 256
+_WINDOW_BLOCK = 64
+_COMPRESSOR_BLOCK = {8: 4, 128: 8}
+"""Tokens per block of the inputs that a compressor still has to fold, by how many it keeps."""
 
 
 def packed_page(rows: int, row_bytes: int) -> int:
     """Bytes of one layer's part of a page: `rows` rows, rounded up to 576 bytes. A page is the sum over its layers."""
     return -(-rows * row_bytes // _GRANULE) * _GRANULE
+
+
+def packed_groups(specs: Sequence[LayerSpec], deployment: Deployment) -> tuple[PageGroup, ...]:
+    """One group a kind of block table, each with page bytes of its own; the widest is what one pool block takes.
+
+    Every window's layers are split into groups of about the same depth, chosen so that least is padded.
+    """
+    buckets: dict[tuple[Kind, int, int], list[LayerSpec]] = defaultdict(list)
+    for spec in specs:
+        buckets[spec.kind, spec.window, _block(spec)].append(spec)
+    repeats = _repeats(buckets.values())
+    return tuple(
+        _group(kind, window, block, bucket, repeats, deployment) for (kind, window, block), bucket in buckets.items()
+    )
+
+
+def _group(
+    kind: Kind, window: int, block: int, bucket: list[LayerSpec], repeats: int, deployment: Deployment
+) -> PageGroup:
+    depth = max(spec.layers for spec in bucket)
+    count = -(-depth // repeats) if repeats and _even(bucket) else 1
+    stages = count * deployment.pipeline_parallel
+    page = sum(
+        -(-spec.layers // stages) * packed_page(-(-block // spec.tokens_per_row), math.ceil(spec.row_bytes))
+        for spec in bucket
+    )
+    name = " + ".join(spec.name for spec in bucket)
+    return PageGroup(kind, name, -(-depth // stages), block, page, window, 0, count)
+
+
+def _block(spec: LayerSpec) -> int:
+    if spec.kind is Kind.GROWING:
+        return _GROWING_BLOCK
+    return _WINDOW_BLOCK if spec.name.startswith("sliding") else _COMPRESSOR_BLOCK.get(spec.window, _WINDOW_BLOCK)
+
+
+def _even(bucket: Sequence[LayerSpec]) -> bool:
+    return len({spec.layers for spec in bucket}) == 1
+
+
+def _repeats(buckets: Iterable[Sequence[LayerSpec]]) -> int:
+    """Layers a group such that rounding every even bucket up to whole groups pads least; the larger of equals."""
+    even = [bucket for bucket in buckets if _even(bucket)]
+    least = max((bucket[0].layers for bucket in even if len(bucket) > 1), default=0)
+    if not least:
+        return 0
+    depths = [bucket[0].layers for bucket in even]
+    return min(range(least, max(depths) + 1), key=lambda size: (sum(-depth % size for depth in depths), -size))
