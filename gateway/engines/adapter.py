@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.core.failure import FailureKind
+from gateway.engines.counting import Counting
 from gateway.engines.told import Answer, Facts, FoundModel, Load, Probe
 from gateway.wire.chat_request import ChatRequest
 
 __all__ = [
     "Answer",
+    "Counting",
     "Engine",
     "Facts",
     "Failure",
@@ -54,7 +56,7 @@ class Traits:
     default_slots: assumed when the engine does not tell how many requests it runs. surfaces: names of `wire.surfaces`
     that it is taken to speak where discovery does not tell. also: those that discovery may find besides, as they hang
     on model, version or start options. drops: top-level members that are taken out of every body, since they steer the
-    engine and not the answer.
+    engine and not the answer. counts_media: what it counts includes the tokens of pictures and sounds.
     """
 
     shares_prefix: bool
@@ -68,6 +70,7 @@ class Traits:
     surfaces: frozenset[str]
     also: frozenset[str] = frozenset()
     drops: tuple[str, ...] = ()
+    counts_media: bool = False
 
 
 class Engine(Protocol):
@@ -126,3 +129,6 @@ class Engine(Protocol):
 
     def surface_headers(self, surface: str) -> Mapping[str, str]:
         """Headers that a request of that surface needs and that are sent where the client gave none of that name."""
+
+    def counting(self, surface: str, body: bytes, served_as: str) -> Counting | None:
+        """Have the tokens of a prompt counted that comes as a body of that surface; None where it can't be asked."""

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gateway.engines.adapter import Answer, Facts, FoundModel, Probe, Traits
+from gateway.engines.adapter import Answer, Counting, Facts, FoundModel, Probe, Traits
 from gateway.engines.answers import count, json_list
 from gateway.engines.asking import Asked
+from gateway.engines.counting import anthropic_count
 
 __all__ = ["Anthropic"]
 
@@ -37,6 +38,7 @@ class Anthropic(Asked):
         reports_cached=True,
         default_slots=32,
         surfaces=frozenset(("messages", "count_tokens")),
+        counts_media=True,
     )
     discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", f"{_MODELS}?limit=1000", headers=(_VERSION,), name=_MODELS),)
     loading: ClassVar[tuple[Probe, ...]] = ()
@@ -58,6 +60,12 @@ class Anthropic(Asked):
         """The version, without which it answers 400."""
         del surface
         return dict((_VERSION,))
+
+    def counting(self, surface: str, body: bytes, served_as: str) -> Counting | None:
+        """Its count of a message's tokens, pictures and documents included."""
+        if surface != "messages":
+            return None
+        return anthropic_count("/v1/messages/count_tokens", body, served_as, (_VERSION,))
 
 
 def _model(item: Mapping[str, Any]) -> FoundModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from gateway.engines.adapter import Answer, Failure, Load, Probe, Traits
+from gateway.engines.adapter import Answer, Counting, Failure, Load, Probe, Traits
 from gateway.engines.failures import classify
 from gateway.engines.rewrites import shared_edits, with_usage
 from gateway.wire.chat_request import ChatRequest
@@ -70,3 +70,8 @@ class Asked:
         """None."""
         del surface
         return {}
+
+    def counting(self, surface: str, body: bytes, served_as: str) -> Counting | None:
+        """It can't be asked."""
+        del surface, body, served_as
+        return None

@@ -14,9 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gateway.engines.adapter import Answer, Facts, FoundModel, Load, Probe, Traits
+import msgspec
+
+from gateway.engines.adapter import Answer, Counting, Facts, FoundModel, Load, Probe, Traits
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
+from gateway.engines.counting import anthropic_count, asked_whole, picked
 from gateway.engines.metrics_text import Sample, samples
 from gateway.engines.routes import OPENAPI, listed
 
@@ -116,6 +119,14 @@ class SgLang(Asked):
             tokens_generated=total(_GENERATED),
             restarted_at=total(_START),
         )
+
+    def counting(self, surface: str, body: bytes, served_as: str) -> Counting | None:
+        """Prompts by `/tokenize`, which takes no messages, and messages by its copy of Anthropic's count."""
+        if surface == "messages":
+            return anthropic_count("/v1/messages/count_tokens", body, served_as)
+        if surface != "completions":
+            return None
+        return asked_whole("/tokenize", picked(body, ("prompt",), model=msgspec.json.encode(served_as)))
 
 
 def _own(family: list[Sample]) -> list[Sample]:

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import msgspec
 
-from gateway.engines.adapter import Answer, Facts, FoundModel, Load, Probe, Traits
+from gateway.engines.adapter import Answer, Counting, Facts, FoundModel, Load, Probe, Traits
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
+from gateway.engines.counting import anthropic_count, asked_whole, picked
 from gateway.engines.metrics_text import Sample, samples
 from gateway.engines.routes import OPENAPI, listed
 
@@ -24,6 +25,14 @@ _PREEMPTIONS, _GENERATED = "vllm:num_preemptions_total", "vllm:generation_tokens
 _START = "process_start_time_seconds"
 _FAMILIES = (_CONFIG, _RUNNING, _WAITING, *_USAGE, _PREEMPTIONS, _GENERATED, _START)
 _LOAD_HEADER = "endpoint-load-metrics"
+_TOKENIZED = {
+    "chat": (
+        "messages", "tools", "add_generation_prompt", "continue_final_message", "add_special_tokens", "chat_template",
+        "chat_template_kwargs",
+    ),
+    "completions": ("prompt", "add_special_tokens"),
+}  # fmt: skip
+"""Members of a body, by surface, that say what its prompt is; `/tokenize` takes them too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,15 @@ class Vllm(Asked):
     def headers(self, request_id: str) -> Mapping[str, str]:
         """Its request id is the engine's own key: two alike at once break it. Whole answers bring a load report."""
         return {"x-request-id": request_id, f"{_LOAD_HEADER}-format": "JSON"}
+
+    def counting(self, surface: str, body: bytes, served_as: str) -> Counting | None:
+        """`/tokenize` renders messages with the chat template; a picture in them is one placeholder there."""
+        if surface == "messages":
+            return anthropic_count("/v1/messages/count_tokens", body, served_as)
+        names = _TOKENIZED.get(surface)
+        if names is None:
+            return None
+        return asked_whole("/tokenize", picked(body, names, model=msgspec.json.encode(served_as)))
 
     def reply_load(self, headers: Mapping[str, str]) -> Load | None:
         """The load report in the head of a whole answer (ORCA), or None when it has none."""
