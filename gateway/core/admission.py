@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import trunc
 
@@ -14,7 +15,8 @@ from gateway.core.request import Request
 from gateway.core.snapshot import BackendView, Health, Snapshot
 
 __all__ = [
-    "class_of", "is_aged", "kv_limit", "limits_of", "refuse", "slots_of", "usable_pool", "with_admitted", "with_claim",
+    "class_named", "class_of", "is_aged", "is_scarce", "kv_limit", "limits_of", "refuse", "slots_of", "usable_pool",
+    "with_admitted", "with_claim",
 ]  # fmt: skip
 
 _DEFAULT_CLASS = ClassPolicy("default")
@@ -23,7 +25,12 @@ _TRIAL = Health.TRIAL  # read for each backend, and reading a member of an enum 
 
 def class_of(plan: Plan, request: Request) -> ClassPolicy:
     """The policy of the request's class; that of `default` when its class is not configured."""
-    return plan.classes.get(request.klass) or plan.classes.get("default") or _DEFAULT_CLASS
+    return class_named(plan, request.klass)
+
+
+def class_named(plan: Plan, name: str) -> ClassPolicy:
+    """The policy of the class of that name; that of `default` when it is not configured."""
+    return plan.classes.get(name) or plan.classes.get("default") or _DEFAULT_CLASS
 
 
 def is_aged(plan: Plan, request: Request, now: float) -> bool:
@@ -50,6 +57,16 @@ def kv_limit(view: BackendView, ceiling: float = 1.0) -> int:
 def slots_of(view: BackendView, plan: Plan) -> int:
     """Sequences that may run: the engine's slots, but a few only while a backend is on trial."""
     return view.slots if view.health is not _TRIAL else min(view.slots, plan.breaker.trials)
+
+
+def is_scarce(plan: Plan, views: Iterable[BackendView], model: str) -> bool:
+    """Say whether the backends that work and serve a model have less KV cache left together than the policy wants."""
+    pool = free = 0
+    for view in views:
+        if view.pool > 0 and view.health is Health.UP and view.offer(model) is not None:
+            pool += view.pool
+            free += view.free
+    return free < plan.pressure.free * pool
 
 
 def limits_of(view: BackendView, plan: Plan, request: Request, now: float) -> Limits:

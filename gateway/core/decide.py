@@ -38,7 +38,7 @@ def decide(plan: Plan, request: Request, snapshot: Snapshot, now: float, roll: f
     route = plan.route(request.model, snapshot)
     if route is None:
         return refuse(request, Reason.UNKNOWN_MODEL, now, roll)
-    ask = Ask(plan, request, route, now)
+    ask = Ask(plan, request, route, now, snapshot.views)
     costs = costs_of(plan.costs)
     seen: list[Weighing] = []
     for tier, model in enumerate(tiers(route, request)):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from gateway.core.context_cap import Bound
 from gateway.core.footprint import Footprint
 from gateway.core.reasons import Reason
 
@@ -139,6 +140,10 @@ class Decision:
     """Seconds; set on shed and reject when trying again can help."""
     limit: int | None = None
     """Tokens: the largest prompt and output that could have been served, on CONTEXT_TOO_LONG."""
+    bound: Bound | None = None
+    """Whose limit that is."""
+    needed: int | None = None
+    """Tokens that the request is short of it with: its prompt as estimated, and the least output."""
     trace: Trace = field(default_factory=Trace)
 
     @property

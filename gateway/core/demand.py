@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.core.backend import Offer
+from gateway.core.context_cap import Bound, window_of
 from gateway.core.kv.shape import round_up
+from gateway.core.output_quantiles import room_of
 from gateway.core.plan import Plan, Route
 from gateway.core.request import Estimate, Request
 from gateway.core.snapshot import BackendView
 
-__all__ = ["FLOOR_OUTPUT", "Demand", "Demands", "window_of"]
+__all__ = ["FLOOR_OUTPUT", "Demand", "Demands"]
 
 FLOOR_OUTPUT = 16
 """Output tokens without which an answer is not worth starting."""
@@ -20,11 +22,11 @@ FLOOR_OUTPUT = 16
 class Demand:
     """Tokens that one request asks of every backend of one kind.
 
-    `window`: what prompt and output may have together. `low`: the prompt on the low side of its estimate; `floor`:
-    output without which it is not worth starting. `output` is reserved for each choice, `output_mean` expected;
-    `max_tokens` what may be sent upstream (None: as the client sent it). `sequence`: what each choice holds for itself,
-    `kv` what all of them hold with the part of the prompt that they share, `ceiling` what that may grow to; whole
-    blocks. `sequences`: choices.
+    `window`: what prompt and output may have together, as `bound` says. `low`: the prompt on the low side of its
+    estimate; `floor`: output without which it is not worth starting. `output` is reserved for each choice,
+    `output_mean` expected; `max_tokens` what may be sent upstream (None: as the client sent it). `sequence`: what each
+    choice holds for itself, `kv` what all of them hold with the part of the prompt that they share, `ceiling` what that
+    may grow to; whole blocks. `sequences`: choices.
 
     Never changed once made; frozen it would take four times as long to make, and a named tuple is slower to read.
     """
@@ -40,6 +42,7 @@ class Demand:
     kv: int
     ceiling: int
     sequences: int
+    bound: Bound
 
 
 class Demands:
@@ -61,25 +64,25 @@ class Demands:
 
         Raises KeyError when the request carries no estimate at all.
         """
-        backend = view.backend
+        backend, room = view.backend, room_of(view)
         # All facts that a demand depends on.
         kind = (
             offer.model, offer.served_as, offer.window, backend.context_cap, backend.shares_prefix, view.block,
-            self._strict and view.pool,
+            self._strict and view.pool, room,
         )  # fmt: skip
         found = self._found.get(kind)
         if found is None:
-            found = self._found[kind] = self._made(view, offer)
+            found = self._found[kind] = self._made(view, offer, room)
         return found
 
-    def _made(self, view: BackendView, offer: Offer) -> Demand:
+    def _made(self, view: BackendView, offer: Offer, room: int) -> Demand:
         request, route = self._request, self._route
         estimate, n, block = _estimate_of(request, offer), request.n, view.block
         if estimate is not self._estimate:  # most kinds share one
             self._estimate, self._low, self._floor = estimate, estimate.prompt_low, _floor_output(request, estimate)
-        window = window_of(view, offer, route, self._plan)
+        window, bound = window_of(view, offer, route, self._plan, request)
         limit, send, wanted = _budget(request, offer, route, estimate, window, self._floor)
-        output = estimate.output_high
+        output = estimate.output_in(room)
         if limit < output or (self._strict and output > 0):
             output = limit
         # Not cut by the window: a backend that would cut the answer short is not faster for it.
@@ -98,25 +101,8 @@ class Demands:
         most = _in_blocks(own + limit, longest - common, block)
         return Demand(
             estimate, window, self._low, self._floor, output, mean, send,
-            sequence, common + n * sequence, common + n * most, n,
+            sequence, common + n * sequence, common + n * most, n, bound,
         )  # fmt: skip
-
-
-def window_of(view: BackendView, offer: Offer, route: Route, plan: Plan) -> int:
-    """Tokens that prompt and output together may have there: the narrowest of engine, operator's cap and route's cap.
-
-    Reserving the worst case, a request is also kept inside the KV pool.
-    """
-    window = offer.window
-    cap = view.backend.context_cap
-    if cap is not None and cap < window:
-        window = cap
-    cap = route.context if isinstance(route.context, int) else None
-    if cap is not None and cap < window:
-        window = cap
-    if plan.reserve == "worst_case" and 0 < view.pool < window:
-        window = view.pool - view.pool % view.block
-    return window
 
 
 def _in_blocks(tokens: int, longest: int, block: int) -> int:

@@ -10,7 +10,7 @@ from gateway.core.boundary import Label, within
 from gateway.core.request import Consent
 from gateway.core.snapshot import Health, Snapshot
 
-__all__ = ["Breaker", "ClassPolicy", "Plan", "QueueLimits", "RetryPolicy", "Route", "RoutingCosts"]
+__all__ = ["Breaker", "ClassPolicy", "Plan", "Pressure", "QueueLimits", "RetryPolicy", "Route", "RoutingCosts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,21 @@ class ClassPolicy:
     weight: float = 4.0
     kv_ceiling: float = 1.0
     sheddable: bool = True
+    context: int | None = None
+    """Cap on prompt and output together, in tokens."""
+    spared: bool = False
+    """Whether its long new prompts are taken even while the fleet's KV cache is nearly full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Scarcity of KV cache: less than `free` of it left over all backends of a model, as a share.
+
+    Then a new prompt gets `context` of one backend's pool at most (algorithms 2.7: 15 %, and a quarter).
+    """
+
+    free: float = 0.15
+    context: float = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +123,7 @@ class Plan:
     breaker: Breaker = Breaker()
     reserve: str = "expected"
     """expected | worst_case (prompt and the whole output limit, times n)."""
+    pressure: Pressure = Pressure()
     default_label: Label = Label.PUBLIC
     """Label of a request on an unnamed route."""
     version: int = 0

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     PREFILL_BACKLOG = "prefill_backlog"
     ALREADY_TRIED = "already_tried"
     CLASS_CEILING = "class_ceiling"
+    KV_SCARCE = "kv_scarce"
 
     # Why the whole request was turned down.
     UNKNOWN_MODEL = "unknown_model"
@@ -70,6 +71,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.PREFILL_BACKLOG: "has more seconds of prefill queued than allowed",
     Reason.ALREADY_TRIED: "has already failed this request",
     Reason.CLASS_CEILING: "has no KV cache left for this class of request",
+    Reason.KV_SCARCE: "takes no long new prompt while KV cache is scarce",
     Reason.UNKNOWN_MODEL: "no model of this name is served here",
     Reason.MODEL_NOT_ALLOWED: "this key may not use this model",
     Reason.WRONG_KEY: "the API key is missing or not known",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gateway.core.context_cap import Bound
 from gateway.core.decision import Decision, Trace, Verdict
 from gateway.core.reasons import Reason
 from gateway.core.scheduling import next_try
@@ -12,6 +13,7 @@ from gateway.core.weighing import Ask, Weighing
 __all__ = ["no_backend_left"]
 
 
+_TOO_SMALL = (Reason.WINDOW_TOO_SMALL, Reason.POOL_TOO_SMALL)
 _LATER = (Reason.BREAKER_OPEN, Reason.RESTING, Reason.ALREADY_TRIED)
 
 
@@ -25,8 +27,8 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
     request, now = ask.request, ask.now
     reasons = {weighing.reason for weighing in seen}
 
-    def decision(verdict: Verdict, reason: Reason, again: float | None = None, limit: int | None = None) -> Decision:
-        return Decision(request.id, verdict, reason, now, roll, retry_after=again, limit=limit, trace=trace)
+    def decision(verdict: Verdict, reason: Reason, again: float | None = None) -> Decision:
+        return Decision(request.id, verdict, reason, now, roll, retry_after=again, trace=trace)
 
     # A request that another backend has failed is not held for a trial: what went wrong there is its answer.
     worth_it = _back_by(seen, Reason.BREAKER_OPEN, request.deadline) and not request.tried
@@ -39,10 +41,12 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
         return decision(Verdict.REJECT, Reason.RETRIES_SPENT, again)
     if not reasons.isdisjoint((Reason.DOWN, Reason.DRAINING, Reason.BREAKER_OPEN)):
         return decision(Verdict.REJECT, Reason.NO_BACKEND, again)
-    too_small = (Reason.WINDOW_TOO_SMALL, Reason.POOL_TOO_SMALL)
-    largest = max((int(w.limit) for w in seen if w.reason in too_small and w.limit is not None), default=None)
+    largest = max((w for w in seen if w.reason in _TOO_SMALL), key=_limit, default=None)
     if largest is not None:
-        return decision(Verdict.REJECT, Reason.CONTEXT_TOO_LONG, limit=largest)
+        told = decision(Verdict.REJECT, Reason.CONTEXT_TOO_LONG)
+        told.limit, told.needed = int(largest.limit or 0), int(largest.needed or 0)
+        told.bound = largest.demand.bound if largest.reason is Reason.WINDOW_TOO_SMALL else Bound.POOL
+        return told
     if Reason.MISSING_ABILITY in reasons:
         return decision(Verdict.REJECT, Reason.MISSING_ABILITY)
     if Reason.NOT_THE_KEEPER in reasons and request.keeper not in {w.view.name for w in seen}:
@@ -57,3 +61,7 @@ def no_backend_left(ask: Ask, seen: Sequence[Weighing], trace: Trace, roll: floa
 def _back_by(seen: Sequence[Weighing], reason: Reason, deadline: float) -> bool:
     """Whether a candidate that fell out for `reason` may be sent something again by then."""
     return any(w.reason is reason and w.view.retry_at is not None and w.view.retry_at <= deadline for w in seen)
+
+
+def _limit(weighing: Weighing) -> float:
+    return weighing.limit or 0.0

@@ -8,6 +8,8 @@ from enum import IntEnum
 from math import trunc
 
 from gateway.core.boundary import Label
+from gateway.core.context_cap import Bound
+from gateway.core.estimators.answer_shape import PLAIN, AnswerShape
 
 __all__ = ["Consent", "Estimate", "Hit", "Request"]
 
@@ -25,7 +27,8 @@ class Estimate:
     """What one model's tokenizer and habit make of a request; all in tokens.
 
     `prompt` is the best guess and `prompt_high` the safe side (95 %); `output` is the mean and `output_high` the
-    quantile to reserve; both outputs count one choice. `tier` names the estimator that answered (A bytes, B anchored,
+    quantile to reserve, on a backend with much room `output_roomy`, with little `output_tight` (None: the same); all
+    outputs count one choice. `tier` names the estimator that answered (A bytes, B anchored,
     C exact).
     """
 
@@ -36,12 +39,27 @@ class Estimate:
     tier: str = "A"
     prompt_floor: int | None = None
     """What text of this size has at least, whatever was learned of other text; None: the learned spread decides."""
+    output_roomy: int | None = None
+    output_tight: int | None = None
+
+    def output_in(self, room: int) -> int:
+        """Output tokens of one choice to reserve on a backend with so much room (`output_quantiles.room_of`)."""
+        found = (self.output_roomy, None, self.output_tight)[room]
+        return self.output_high if found is None else found
 
     @property
     def prompt_low(self) -> int:
         """Tokens that the prompt has at least: only below this nothing may be refused for its length."""
         low = max(1, 2 * self.prompt - self.prompt_high)
         return low if self.prompt_floor is None or low < self.prompt_floor else max(1, self.prompt_floor)
+
+    @property
+    def described(self) -> str:
+        """How the prompt's number was found, and how far it may be off; for a person."""
+        if self.tier == "C":
+            return "counted"
+        how = "partly counted, partly estimated" if self.tier == "B" else "estimated"
+        return f"{how}: {self.prompt_low} to {self.prompt_high}"
 
     def at_least(self, counted: int) -> Estimate:
         """The same once an engine has counted so many tokens in the prompt."""
@@ -105,6 +123,11 @@ class Request:
     """Members of the body that stand in the way of a translation, by path; for the refusal."""
     keeper: str | None = None
     """The backend that keeps the answer which this request goes on from; no other can serve it."""
+    context: int | None = None
+    """Tokens of prompt and output that its key or class allows, as `bound` says; None: any."""
+    bound: Bound = Bound.KEY
+    shape: AnswerShape = PLAIN
+    """What its answer is to be like: most of what its length depends on."""
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from gateway.core.admission import class_of, is_aged
+from gateway.core.admission import class_of, is_aged, is_scarce
 from gateway.core.decision import Candidate
 from gateway.core.demand import Demands
 from gateway.core.reserving import footprint_of, held_on
@@ -41,13 +41,20 @@ _HOME_SHARE = 0.05
 class Ask:
     """The request's side: what is the same for every candidate."""
 
-    __slots__ = ("aged", "demands", "home", "klass", "label", "now", "plan", "request", "route", "waited")
+    __slots__ = (
+        "_scarce", "aged", "demands", "home", "klass", "label", "now", "plan", "request", "resident", "route", "views",
+        "waited",
+    )  # fmt: skip
 
-    def __init__(self, plan: Plan, request: Request, route: Route, now: float) -> None:
+    def __init__(
+        self, plan: Plan, request: Request, route: Route, now: float, views: Sequence[BackendView] = ()
+    ) -> None:
         self.plan = plan
         self.request = request
         self.route = route
         self.now = now
+        self.views = views
+        self._scarce: bool | None = None
         self.waited = now - request.arrival
         self.klass = class_of(plan, request)
         self.aged = is_aged(plan, request, now)
@@ -57,9 +64,18 @@ class Ask:
             expected = hit.share * hit.trust
             if expected > best:
                 best = expected
+        self.resident = best
+        """Part of the prompt that is cached somewhere."""
         self.home: float | None = 0.95 * best if best > _HOME_SHARE else None
         """Part of the prompt that a home of it holds; None when no backend holds a notable part."""
         self.demands = Demands(plan, request, route)
+
+    @property
+    def scarce(self) -> bool:
+        """Whether the backends that serve the model asked for have little KV cache left, all together."""
+        if self._scarce is None:
+            self._scarce = is_scarce(self.plan, self.views, self.route.serves)
+        return self._scarce
 
 
 class Weighing:

@@ -6,13 +6,17 @@ No text goes further.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from gateway.core.admission import class_named
 from gateway.core.boundary import Label
+from gateway.core.context_cap import narrowest
+from gateway.core.estimators.answer_shape import AnswerShape
 from gateway.core.experience import Experience
 from gateway.core.plan import Plan, Route
 from gateway.core.request import Consent, Estimate, Request
 from gateway.core.snapshot import Health, Snapshot
-from gateway.errors import ContextTooLong, Forbidden, MalformedRequest, Unavailable
+from gateway.errors import Forbidden, MalformedRequest, Unavailable
 from gateway.tokens.measure import Measured
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.inbound import Client
@@ -96,26 +100,22 @@ def describe(
 ) -> Request:
     """Return the request as numbers.
 
-    Raises MalformedRequest on an odd header, ContextTooLong over the key's own cap.
+    Raises MalformedRequest on an odd header.
     """
     chat = measured.chat
     decodes = SURFACES[chat.surface].kind is Kind.GENERATION
     limit = _output_limit(chat.max_tokens, route) if decodes else chat.max_tokens
     estimates = {
-        model: _estimate(model, measured, client, experience, limit, _window(model, snapshot)) for model in route.models
+        model: _estimate(model, measured, client, route, experience, limit, _window(model, snapshot))
+        for model in route.models
     }
-    longest = max(estimate.prompt for estimate in estimates.values())
-    if client.context is not None and min(e.prompt_low for e in estimates.values()) > client.context:
-        raise ContextTooLong(
-            f"This key's maximum context length is {client.context} tokens. "
-            f"However, your messages are about {longest} tokens (estimated). Please reduce the length of the messages.",
-            param="messages",
-        )
+    klass = client.klass or route.klass
+    context, bound = narrowest(client.context, class_named(plan, klass))
     return Request(
         id=request_id,
         model=route.name,
         client=client.name,
-        klass=client.klass or route.klass,
+        klass=klass,
         label=_label(client, route, headers),
         arrival=snapshot.now,
         deadline=snapshot.now + plan.queue.wait,
@@ -130,6 +130,9 @@ def describe(
         surface=chat.surface,
         surfaces=acceptable(chat),
         lost=chat.lost,
+        context=context,
+        bound=bound,
+        shape=_shape(chat),
         placement=measured.chain.head,
     )
 
@@ -147,26 +150,37 @@ def _window(model: str, snapshot: Snapshot) -> int | None:
     return max((offer.window for offer in offers), default=None)
 
 
+def _shape(chat: ChatRequest) -> AnswerShape:
+    return AnswerShape(chat.tools > 0, chat.reasoning, chat.json)
+
+
 def _estimate(
-    model: str, measured: Measured, client: Client, experience: Experience, limit: int | None, window: int | None
+    model: str,
+    measured: Measured,
+    client: Client,
+    route: Route,
+    experience: Experience,
+    limit: int | None,
+    window: int | None,
 ) -> Estimate:
     chat = measured.chat
     estimate = experience.estimate(
-        model, client.name, measured.counts, chat.needs, exact=chat.prompt_tokens, limit=limit, window=window
+        model,
+        client.name,
+        measured.counts,
+        _shape(chat),
+        route=route.name,
+        klass=client.klass or route.klass,
+        exact=chat.prompt_tokens,
+        limit=limit,
+        window=window,
     )
     if SURFACES[chat.surface].kind is not Kind.GENERATION:
         return _each(estimate, chat)
     if not chat.images:
         return estimate
     more = chat.images * IMAGE_TOKENS
-    return Estimate(
-        estimate.prompt + more,
-        estimate.prompt_high + 2 * more,
-        estimate.output,
-        estimate.output_high,
-        estimate.tier,
-        estimate.prompt_floor,
-    )
+    return replace(estimate, prompt=estimate.prompt + more, prompt_high=estimate.prompt_high + 2 * more)
 
 
 def _each(estimate: Estimate, chat: ChatRequest) -> Estimate:

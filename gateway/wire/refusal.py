@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gateway.core.context_cap import SENTENCES as BOUNDS
 from gateway.core.decision import Candidate, Decision, Verdict
 from gateway.core.plan import Plan
 from gateway.core.reasons import SENTENCES, Reason
@@ -51,11 +52,15 @@ def _unknown(request: Request, _decision: Decision, plan: Plan) -> GatewayError:
 
 
 def _context(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
-    estimate = max((e.prompt for e in request.estimates.values()), default=0)
-    limit = decision.limit or 0
+    estimate = max(request.estimates.values(), key=lambda each: each.prompt, default=None)
+    limit, bound = decision.limit or 0, decision.bound
+    whose = f" ({BOUNDS[bound]})" if bound is not None else ""
+    told = f"about {estimate.prompt} tokens ({estimate.described})" if estimate is not None else "longer"
+    more = (decision.needed or 0) - (estimate.prompt if estimate is not None else 0)
+    output = f", and {more} more are needed for an answer" if more > 0 else ""
     return ContextTooLong(
-        f"This model's maximum context length is {limit} tokens. However, your messages are about {estimate} tokens "
-        f"(estimated). Please reduce the length of the messages, or use a model with a larger context.",
+        f"This model's maximum context length is {limit} tokens{whose}. However, your messages are {told}{output}. "
+        "Please reduce the length of the messages, or use a model with a larger context.",
         param="messages",
     )
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 
 import pytest
 
@@ -11,6 +11,7 @@ from gateway.core.filters.fits_context import FitsContext
 from gateway.core.filters.healthy import Healthy
 from gateway.core.filters.kv_headroom import KvHeadroom
 from gateway.core.filters.open_backlog import OpenBacklog
+from gateway.core.filters.scarce_kv import ScarceKv
 from gateway.core.filters.serves_model import ServesModel
 from gateway.core.filters.within_boundary import WithinBoundary
 from gateway.core.filters.within_limit import WithinLimit
@@ -19,7 +20,7 @@ from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.core.snapshot import BackendView, Health
 from gateway.core.weighing import Ask, Weighing
-from tests.core.fleet import NOW, offer, plan, request, view
+from tests.core.fleet import NOW, hit, offer, plan, request, view
 
 
 def weighing(
@@ -107,3 +108,39 @@ def test_a_ceiling_counts_all_that_the_backend_holds() -> None:
     made = weighing(seen, request(klass="batch"), policy)
     assert ClassCeiling().check(made) is Reason.CLASS_CEILING
     assert (made.limit, made.needed) == (4600 - 500 - 3000, 1200)
+
+
+def scarce(
+    asked: Request, *, klass: ClassPolicy | None = None, others_free: bool = False, running: int = 3
+) -> Weighing:
+    """A long prompt's chances on a backend that has just got room, beside one that is full, or is not."""
+    policy = plan(classes={"default": klass or ClassPolicy("default")})
+    here = view("a", pool=100_000, running=running, reserved=50_000)
+    other = view("b", pool=1_000_000, running=9, reserved=100_000 if others_free else 900_000)
+    made = Weighing(Ask(policy, asked, policy.routes["m"], NOW, (here, other)), here, "m", 0)
+    assert ServesModel().check(made) is None
+    assert FitsContext().check(made) is None
+    made.fit()
+    return made
+
+
+def test_while_kv_is_scarce_a_long_new_prompt_waits() -> None:
+    made = scarce(request(prompt=30_000))
+    assert ScarceKv().check(made) is Reason.KV_SCARCE
+    assert (made.limit, made.needed) == (25_000, made.kv)
+    assert made.kv > 30_000
+
+
+def test_nobody_waits_for_kv_that_is_not_scarce_or_that_it_needs_little_of() -> None:
+    assert ScarceKv().check(scarce(request(prompt=30_000), others_free=True)) is None
+    assert ScarceKv().check(scarce(request(prompt=20_000))) is None
+    assert ScarceKv().check(scarce(request(prompt=30_000), running=0)) is None
+
+
+def test_scarce_kv_never_cuts_off_a_conversation_nor_holds_anybody_for_ever() -> None:
+    resident = replace(request(prompt=30_000), hits={"b": hit(0.9)})
+    assert ScarceKv().check(scarce(resident)) is None
+    only_its_head = replace(request(prompt=30_000), hits={"b": hit(0.2)})
+    assert ScarceKv().check(scarce(only_its_head)) is Reason.KV_SCARCE
+    assert ScarceKv().check(scarce(request(prompt=30_000, waited=20.0))) is None
+    assert ScarceKv().check(scarce(request(prompt=30_000), klass=ClassPolicy("default", spared=True))) is None

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from gateway.core.backend import Offer
 from gateway.core.boundary import Label
+from gateway.core.context_cap import Bound, narrowest, window_of
 from gateway.core.decide import decide
-from gateway.core.demand import FLOOR_OUTPUT, Demands, window_of
+from gateway.core.demand import FLOOR_OUTPUT, Demands
 from gateway.core.footprint import Footprint
 from gateway.core.kv.shape import round_up
-from gateway.core.plan import Plan, Route
+from gateway.core.plan import ClassPolicy, Plan, Route
 from gateway.core.request import Estimate, Request
 from gateway.core.reserving import footprint_of, held_on
 from gateway.core.snapshot import BackendView, Health
@@ -99,12 +100,26 @@ def test_the_strict_policy_reserves_the_whole_budget_of_every_choice_and_stays_i
     assert (open_ended.output, open_ended.max_tokens, open_ended.kv) == (19_000, 19_000, 20_000)
 
 
-def test_the_narrowest_window_holds() -> None:
-    wide = offer(window=100_000)
-    assert window_of(view(), wide, ROUTE, plan()) == 100_000
-    assert window_of(view(context_cap=50_000), wide, ROUTE, plan()) == 50_000
-    assert window_of(view(context_cap=50_000), wide, Route("m", "m", context=20_000), plan()) == 20_000
-    assert window_of(view(), wide, Route("m", "m", context="longest"), plan()) == 100_000
+def test_the_narrowest_window_holds_and_it_is_known_whose_it_is() -> None:
+    wide, anything = offer(window=100_000), request()
+    assert window_of(view(), wide, ROUTE, plan(), anything) == (100_000, Bound.ENGINE)
+    assert window_of(view(context_cap=50_000), wide, ROUTE, plan(), anything) == (50_000, Bound.BACKEND)
+    capped = Route("m", "m", context=20_000)
+    assert window_of(view(context_cap=50_000), wide, capped, plan(), anything) == (20_000, Bound.MODEL)
+    assert window_of(view(), wide, Route("m", "m", context="longest"), plan(), anything) == (100_000, Bound.ENGINE)
+    small_key = request(context=10_000)
+    assert window_of(view(context_cap=50_000), wide, capped, plan(), small_key) == (10_000, Bound.KEY)
+    assert window_of(view(context_cap=5_000), wide, capped, plan(), small_key) == (5_000, Bound.BACKEND)
+    strict = plan(reserve="worst_case")
+    assert window_of(view(pool=4_000), wide, capped, strict, small_key) == (4_000, Bound.POOL)
+
+
+def test_key_and_class_together_allow_what_the_narrower_of_them_does() -> None:
+    assert narrowest(None, ClassPolicy("batch")) == (None, Bound.KEY)
+    assert narrowest(9_000, ClassPolicy("batch")) == (9_000, Bound.KEY)
+    assert narrowest(None, ClassPolicy("batch", context=8_000)) == (8_000, Bound.CLASS)
+    assert narrowest(9_000, ClassPolicy("batch", context=8_000)) == (8_000, Bound.CLASS)
+    assert narrowest(7_000, ClassPolicy("batch", context=8_000)) == (7_000, Bound.KEY)
 
 
 def test_a_route_capped_at_the_shortest_window_is_held_to_that() -> None:

@@ -16,6 +16,7 @@ from gateway.core.filters.keeps_answer import KeepsAnswer
 from gateway.core.filters.kv_headroom import KvHeadroom
 from gateway.core.filters.not_tried import NotTried
 from gateway.core.filters.open_backlog import OpenBacklog
+from gateway.core.filters.scarce_kv import ScarceKv
 from gateway.core.filters.serves_model import ServesModel
 from gateway.core.filters.speaks_surface import SpeaksSurface
 from gateway.core.filters.within_boundary import WithinBoundary
@@ -46,5 +47,5 @@ ABLE: tuple[Filter, ...] = (
 """Permanent: waiting changes nothing. The boundary comes first."""
 WORKING: tuple[Filter, ...] = (NotTried(), Healthy())
 """The backend could serve it, but not now and not soon."""
-ROOM: tuple[Filter, ...] = (WithinLimit(), KvHeadroom(), ClassCeiling(), OpenBacklog())
+ROOM: tuple[Filter, ...] = (WithinLimit(), KvHeadroom(), ClassCeiling(), ScarceKv(), OpenBacklog())
 """Transient: running requests end, and there is room."""
