@@ -13,7 +13,7 @@ from gateway.cli.check_json import as_json
 from gateway.cli.check_problems import show_problems
 from gateway.cli.check_report import report
 from gateway.cli.check_view import show_report
-from gateway.config.endpoint import Endpoint, endpoint
+from gateway.config.endpoint import Endpoint, endpoints
 from gateway.config.load import load
 from gateway.config.problems import Problems
 from gateway.engines.adapter import Facts
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, discover: Discover | None = None) -> int:
         else:
             show_problems(console, found.problems, args.file)
         return 1
-    asked = None if args.offline else (discover or _over_the_network)([endpoint(b) for b in loaded.policy.backends])
+    asked = None if args.offline else (discover or _over_the_network)(tuple(endpoints(loaded.policy).values()))
     meaning = report(loaded.policy, asked)
     if args.json:
         print(json.dumps(as_json(str(args.file), (), loaded.warnings, meaning), indent=2))
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, discover: Discover | None = None) -> int:
     return 0
 
 
-def _over_the_network(endpoints: Sequence[Endpoint]) -> Mapping[str, Facts | str]:
+def _over_the_network(engines: Sequence[Endpoint]) -> Mapping[str, Facts | str]:
     from gateway.cli.discover import ask_engines
 
-    return ask_engines(endpoints)
+    return ask_engines(engines)

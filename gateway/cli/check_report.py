@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.config.capacity import Capacity, capacity, sequences_that_fit
 from gateway.config.compile import compile_policy
-from gateway.config.endpoint import Endpoint, endpoint
+from gateway.config.endpoint import Endpoint, endpoints
 from gateway.config.offers import Detected, Serving, serving
 from gateway.config.policy import Policy
 from gateway.core.backend import Backend
@@ -71,10 +71,9 @@ class Report:
 def report(policy: Policy, asked: Mapping[str, Facts | str] | None) -> Report:
     """What a policy means; `asked` is what engines said, by backend name (a str: why not), None if not asked."""
     plan = compile_policy(policy)
-    endpoints = [endpoint(spec) for spec in policy.backends]
     backends = tuple(
         _backend(known, address, None if asked is None else asked.get(known.name, "was not asked"))
-        for known, address in zip(plan.backends, endpoints, strict=True)
+        for known, address in zip(plan.backends, endpoints(policy).values(), strict=True)
     )
     routes = plan.routes.values() or [_own_route(model, plan.default_label) for model in _models(backends)]
     reach = tuple((label, tuple(b.name for b in plan.backends if within(label, b.clearance))) for label in Label)

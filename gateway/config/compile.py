@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.config import catalog
 from gateway.config.backends import BackendSpec
+from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.policy import BreakerSpec, Policy, RouteSpec
 from gateway.core.backend import Backend, Device
 from gateway.core.boundary import Label
@@ -28,10 +28,10 @@ HEADROOM = 0.92
 """Share of the pool that admission fills at first; less where an exhausted memory stops the whole machine."""
 
 
-def device(spec: BackendSpec) -> Device:
+def device(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Device:
     """The device of a backend: catalogue facts, overruled by the file's own numbers."""
     said = spec.device
-    known = catalog.device(said.id) if said.id else None
+    known = catalogue.device(said.id) if said.id else None
     found = known or replace(UNKNOWN_DEVICE, id=said.id or ("hosted" if spec.location == "off-prem" else "unknown"))
     numbers = {"memory": said.memory, "bandwidth": said.bandwidth, "flops": said.fp16, "budget": said.budget}
     given = {name: value for name, value in numbers.items() if value is not None}
@@ -48,9 +48,9 @@ def clearance(spec: BackendSpec) -> Label:
     return Label.PUBLIC if spec.location == "off-prem" else Label.RESTRICTED
 
 
-def backend(spec: BackendSpec) -> Backend:
+def backend(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Backend:
     """One declared backend as the core knows it."""
-    found = device(spec)
+    found = device(spec, catalogue)
     return Backend(
         name=spec.name,
         engine=spec.engine,
@@ -69,7 +69,7 @@ def compile_policy(policy: Policy, version: int = 0) -> Plan:
     classes = {name: ClassPolicy(name, c.weight, c.kv_ceiling, c.sheddable) for name, c in policy.classes.items()}
     classes.setdefault("default", ClassPolicy("default"))
     return Plan(
-        backends=tuple(backend(spec) for spec in policy.backends),
+        backends=tuple(backend(spec, policy.catalogue.catalogue) for spec in policy.backends),
         routes={spec.name: _route(spec) for spec in policy.models},
         classes=classes,
         queue=QueueLimits(policy.queue.length, policy.queue.wait, policy.queue.aging),

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gateway.config.backends import BackendSpec, ModelSpec
+from gateway.config.catalog.book import SHIPPED, Catalogue
+from gateway.config.policy import Policy
 from gateway.config.secrets import Secret
 from gateway.config.sizes import PoolSize
 
-__all__ = ["DeclaredModel", "Endpoint", "Timeouts", "endpoint"]
+__all__ = ["DeclaredModel", "Endpoint", "Timeouts", "endpoint", "endpoints"]
 
 DeclaredModel = ModelSpec
 """A model as the file declares it for one backend."""
@@ -29,7 +31,7 @@ class Endpoint:
     """One backend's address, key and declared facts.
 
     `url` has no trailing slash and no /v1. `kv_pool` and `running` (requests at once) are what the file says; empty:
-    found out. `abilities` overrules detection, by name.
+    found out. `abilities` overrules detection, by name; `catalogue`: what is known of models.
     """
 
     name: str
@@ -41,9 +43,15 @@ class Endpoint:
     kv_pool: PoolSize = field(default_factory=PoolSize)
     running: int | None = None
     abilities: Mapping[str, bool] = field(default_factory=dict)
+    catalogue: Catalogue = SHIPPED
 
 
-def endpoint(spec: BackendSpec) -> Endpoint:
+def endpoints(policy: Policy) -> dict[str, Endpoint]:
+    """The endpoints of all declared backends, by name."""
+    return {spec.name: endpoint(spec, policy.catalogue.catalogue) for spec in policy.backends}
+
+
+def endpoint(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Endpoint:
     """The endpoint of one declared backend."""
     said = spec.abilities.model_dump(exclude_none=True)
     return Endpoint(
@@ -56,4 +64,5 @@ def endpoint(spec: BackendSpec) -> Endpoint:
         kv_pool=spec.kv_pool,
         running=spec.running,
         abilities=said,
+        catalogue=catalogue,
     )

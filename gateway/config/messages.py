@@ -73,6 +73,9 @@ def _sentence(detail: ErrorDetails, path: Path, source: Source) -> tuple[str, st
         return "is empty", "leave the key out to get its default"
     if kind == "literal_error" and path == ("auth",):
         return "is neither a mapping nor the word none", "write {keys: [...]}, or none"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        tag = str(context["discriminator"]).strip("'")
+        return _tag(path, tag, str(context.get("expected_tags", "")), source)
     if kind == "literal_error":
         known = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
         close = nearest(value, known) if isinstance(value, str) else None
@@ -99,6 +102,19 @@ def _sentence(detail: ErrorDetails, path: Path, source: Source) -> tuple[str, st
     if kind.startswith("path"):
         return f"{written}must be a path", ""
     return f"{written}can't be used: {detail['msg']}", ""
+
+
+def _tag(path: Path, tag: str, expected: str, source: Source) -> tuple[str, str]:
+    """A mapping whose kind, told by the key `tag`, is missing or not known."""
+    word = source.get((*path, tag))
+    known = [name.strip().strip("'") for name in expected.split(",") if name.strip()]
+    if word is None or not known:
+        return f"has no `{tag}`", "which tells what it is"
+    close = nearest(str(word), known)
+    return (
+        f"{tag} `{str(word)[:60]}` is not a choice here",
+        f"did you mean {close}?" if close else f"one of {', '.join(known)}",
+    )
 
 
 def _hint(hint: str, value: Any) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gateway.config import catalog
 from gateway.config.backends import ModelSpec
+from gateway.config.catalog.book import Catalogue
 from gateway.config.catalog.names import loose_name, plain_name, weights_in_name
 from gateway.config.discovered import Discovered
 from gateway.config.endpoint import Endpoint
@@ -64,14 +64,14 @@ def serving(
 ) -> tuple[Serving, ...]:
     """As merge_offers, with the sizes behind each offer."""
     if not endpoint.declared:
-        return tuple(_serving(backend, None, one, _of(one, endpoint, detected)) for one in found)
+        return tuple(_serving(backend, endpoint.catalogue, None, one, _of(one, endpoint, detected)) for one in found)
     result = []
     for declared in endpoint.declared:
         match = _match(declared, found)
         if match is None and found and len(found) == len(endpoint.declared) == 1:
             match = found[0]  # one engine, one model: llama-server's own name for it is a file path
         if match is not None or not found:
-            result.append(_serving(backend, declared, match, _of(match, endpoint, detected)))
+            result.append(_serving(backend, endpoint.catalogue, declared, match, _of(match, endpoint, detected)))
     return tuple(result)
 
 
@@ -99,10 +99,12 @@ def _match(declared: ModelSpec, found: Sequence[Discovered]) -> Discovered | Non
     return None
 
 
-def _serving(backend: Backend, declared: ModelSpec | None, found: Discovered | None, able: Detected) -> Serving:
+def _serving(
+    backend: Backend, catalogue: Catalogue, declared: ModelSpec | None, found: Discovered | None, able: Detected
+) -> Serving:
     names = [n for n in (declared and declared.id, declared and declared.served_as, found and found.id) if n]
     names += found.aliases if found else ()
-    shape = next((known for name in names if (known := catalog.known_model(name))), None)
+    shape = next((known for name in names if (known := catalogue.model(name))), None)
     sources: dict[str, str] = {"model": "catalogue" if shape else "assumed"}
     spec = declared or ModelSpec(id=names[0])
     model = _sized(shape, spec, found, names[0], sources)

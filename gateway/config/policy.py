@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from gateway.config.auth import Auth
 from gateway.config.backends import BackendSpec, LabelName
+from gateway.config.own_entries import CatalogueSpec
 from gateway.config.sizes import Duration, Number, Share, Tokens, Unreadable, Whole, parse_tokens
 from gateway.config.spec import Name, Spec, some
 
@@ -183,3 +184,5 @@ class Policy(Spec):
     """How backends are watched."""
     retry: RetrySpec = RetrySpec()
     """Attempts on another backend."""
+    catalogue: CatalogueSpec = CatalogueSpec()
+    """Models and devices beside those that come with the program."""

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from gateway import clock
 from gateway.config.compile import compile_policy
-from gateway.config.endpoint import Endpoint, endpoint
+from gateway.config.endpoint import endpoints
 from gateway.config.load import Loaded
 from gateway.config.settings import host_and_port
 from gateway.core.experience import Experience
@@ -186,13 +186,13 @@ class Application:
     def models(self, client: Client) -> list[ModelEntry]:
         """The models that this client may use."""
         plan, snapshot = self.dispatcher.plan, self.leases.snapshot()
-        return [model_entry(name, plan, snapshot, self._created) for name in visible(client, plan, snapshot)]
+        return [model_entry(name, plan, snapshot, self._created, client) for name in visible(client, plan, snapshot)]
 
     def model(self, client: Client, model: str) -> ModelEntry:
         """One of them; raises UnknownModel or Forbidden."""
         plan, snapshot = self.dispatcher.plan, self.leases.snapshot()
         route = route_of(model, client, plan, snapshot)
-        return model_entry(route.name, plan, snapshot, self._created)
+        return model_entry(route.name, plan, snapshot, self._created, client)
 
     def ready(self) -> bool:
         """Configuration is loaded and the process is not going away; says nothing about backends."""
@@ -236,10 +236,10 @@ class Application:
     # --- inside
 
     async def _apply(self, loaded: Loaded, plan: Plan) -> None:
-        endpoints: dict[str, Endpoint] = {spec.name: endpoint(spec) for spec in loaded.policy.backends}
+        found = endpoints(loaded.policy)
         self._redact(loaded)
-        self.switchboard.apply(endpoints.values())
-        fresh = self.roster.apply(plan, endpoints)
+        self.switchboard.apply(found.values())
+        fresh = self.roster.apply(plan, found)
         self.watch.interval = loaded.policy.health.probe
         self.dispatcher.replan(plan)
         await self.watch.apply(fresh)

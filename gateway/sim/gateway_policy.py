@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from gateway.config.compile import compile_policy
-from gateway.config.endpoint import Endpoint, endpoint
+from gateway.config.endpoint import Endpoint, endpoints
 from gateway.config.load import load
 from gateway.core.decision import Decision
 from gateway.core.failure import FailureKind
@@ -78,8 +78,7 @@ class GatewayPolicy:
     ) -> GatewayPolicy:
         """A gateway with that configuration; raises config.Problems for a wrong one."""
         policy = load(text).policy
-        endpoints = {spec.name: endpoint(spec) for spec in policy.backends}
-        return cls(compile_policy(policy), endpoints, caller, breakdowns=breakdowns, seed=seed)
+        return cls(compile_policy(policy), endpoints(policy), caller, breakdowns=breakdowns, seed=seed)
 
     def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
         """Take the event in, then look at the queue."""

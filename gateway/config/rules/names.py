@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
-from gateway.config import catalog
 from gateway.config.auth import AuthSpec
 from gateway.config.backends import BackendSpec
+from gateway.config.catalog.book import Catalogue
 from gateway.config.document import Config
 from gateway.config.policy import RouteSpec
 from gateway.config.problems import Path, nearest
@@ -20,10 +20,11 @@ def names(config: Config, findings: Findings, sound: frozenset[str]) -> None:
     """Every name that is used exists, and every name that is given is given once."""
     _once("backends", (backend.name for backend in config.backends), "name", findings)
     _once("backends", (_same_url(backend.url) for backend in config.backends), "url", findings)
+    catalogue = config.catalogue.catalogue
     _once("models", (route.name for route in config.models), "name", findings)
     for i, backend in enumerate(config.backends):
-        _device(i, backend, findings)
-        _models_of(i, backend, findings)
+        _device(i, backend, catalogue, findings)
+        _models_of(i, backend, catalogue, findings)
     if "classes" in sound:
         _classes(config, findings)
     if {"backends", "models"} <= sound:
@@ -76,15 +77,15 @@ def _did_you_mean(word: str, known: Iterable[str], else_say: str) -> str:
     return f"did you mean {close}?" if close else f"{else_say}: {listed}"
 
 
-def _device(i: int, backend: BackendSpec, findings: Findings) -> None:
+def _device(i: int, backend: BackendSpec, catalogue: Catalogue, findings: Findings) -> None:
     path: Path = ("backends", i, "device")
     name = backend.device.id
-    if name is not None and name not in catalog.device_ids():
+    if name is not None and name not in catalogue.device_ids:
         numbers = backend.device
         if numbers.memory and numbers.bandwidth and numbers.fp16:
             return
         where = (*path, "id") if (*path, "id") in findings.source.marks else path
-        close = catalog.nearest_device(name)
+        close = catalogue.nearest_device(name)
         hint = f"did you mean {close}?" if close else "write numbers: {memory: 96GiB, bandwidth: 1792GB/s, fp16: 250T}"
         findings.error(where, f"`{name}` is not a device of the catalogue", hint)
     if backend.devices.count % backend.devices.tensor_parallel:
@@ -94,7 +95,7 @@ def _device(i: int, backend: BackendSpec, findings: Findings) -> None:
         findings.error(("backends", i, "devices"), message)
 
 
-def _models_of(i: int, backend: BackendSpec, findings: Findings) -> None:
+def _models_of(i: int, backend: BackendSpec, catalogue: Catalogue, findings: Findings) -> None:
     seen: dict[str, int] = {}
     for j, model in enumerate(backend.models):
         path: Path = ("backends", i, "models", j)
@@ -102,16 +103,16 @@ def _models_of(i: int, backend: BackendSpec, findings: Findings) -> None:
             if name in seen:
                 findings.error(path, f"`{name}` is served by models[{seen[name]}] of this backend too")
         seen |= dict.fromkeys({model.id, model.served_as or model.id}, j)
-        if backend.location == "on-prem" and not _known(model.id, model.served_as) and not model.kv_bytes:
-            close = catalog.nearest_model(model.id)
+        if backend.location == "on-prem" and not _known(catalogue, model.id, model.served_as) and not model.kv_bytes:
+            close = catalogue.nearest_model(model.id)
             hint = (
                 f"did you mean {close}? " if close else ""
             ) + "Else give `kv_bytes` and `params`, or let the engine tell"
             findings.warn(path, f"`{model.id}` is not in the catalogue: its KV cache a token is assumed", hint)
 
 
-def _known(*names: str | None) -> bool:
-    return any(name and catalog.known_model(name) is not None for name in names)
+def _known(catalogue: Catalogue, *names: str | None) -> bool:
+    return any(name and catalogue.model(name) is not None for name in names)
 
 
 def _classes(config: Config, findings: Findings) -> None:

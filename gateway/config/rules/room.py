@@ -13,6 +13,7 @@ from gateway.config.problems import Path
 from gateway.config.rules.findings import Findings
 from gateway.config.rules.names import servers_of
 from gateway.config.sizes import PoolSize
+from gateway.core.backend import Backend
 
 __all__ = ["room", "size_text"]
 
@@ -26,25 +27,33 @@ def size_text(size: float) -> str:
 
 def room(config: Config, findings: Findings) -> None:
     """What is declared fits where it is declared to be."""
+    catalogue = config.catalogue.catalogue
     held: dict[str, tuple[tuple[Serving, ...], Capacity]] = {}
     for i, spec in enumerate(config.backends):
-        known = core_backend(spec)
-        served = serving(known, endpoint(spec))
-        found = capacity(known, endpoint(spec), served)
+        known, address = core_backend(spec, catalogue), endpoint(spec, catalogue)
+        served = serving(known, address)
+        found = capacity(known, address, served)
         held[spec.name] = served, found
         if known.device.memory and served:
-            _memory(("backends", i), spec, served, found, findings)
+            _memory(("backends", i), spec, known, served, found, findings)
     for i, route in enumerate(config.models):
         _cap(("models", i, "context"), route, config, held, findings)
 
 
-def _memory(path: Path, spec: BackendSpec, served: tuple[Serving, ...], found: Capacity, findings: Findings) -> None:
-    device = core_backend(spec).device
+def _memory(
+    path: Path,
+    spec: BackendSpec,
+    known: Backend,
+    served: tuple[Serving, ...],
+    found: Capacity,
+    findings: Findings,
+) -> None:
+    device = known.device
     usable = int(device.memory * device.budget)
     guessed = any(dict(one.offer.sources).get("weights") == "assumed" for one in served)
     if any(one.weights_bytes == 0 for one in served):
         return
-    left = kv_pool_bytes(core_backend(spec), found.weights_bytes)
+    left = kv_pool_bytes(known, found.weights_bytes)
     devices = f"{device.count} x {device.id}" if device.count > 1 else device.id
     if left <= 0:
         message = f"weights take {size_text(found.weights_bytes)}, and {devices} leaves engines {size_text(usable)}"
