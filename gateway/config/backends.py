@@ -160,6 +160,8 @@ class BackendSpec(Spec):
     """What it serves; left out: whatever the engine lists."""
     kv_pool: KvPool = PoolSize()
     """Size of the KV cache: a size, a number of tokens, or auto: the engine's figure, else memory less weights."""
+    context: Annotated[Tokens, Field(gt=0)] | None = None
+    """Cap on prompt and output together, in tokens, below what its engine was started with."""
     running: Annotated[
         Annotated[Whole, Field(ge=1, le=65536)] | None,
         BeforeValidator(_first_token, json_schema_input_type=Literal["auto"] | int),

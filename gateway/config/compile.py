@@ -9,7 +9,7 @@ from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.policy import BreakerSpec, Policy, RouteSpec
 from gateway.core.backend import Backend, Device
 from gateway.core.boundary import Label
-from gateway.core.plan import Breaker, ClassPolicy, Plan, QueueLimits, RetryPolicy, Route, RoutingCosts
+from gateway.core.plan import Breaker, ClassPolicy, Plan, Pressure, QueueLimits, RetryPolicy, Route, RoutingCosts
 from gateway.core.request import Consent
 
 __all__ = ["UNKNOWN_DEVICE", "backend", "clearance", "compile_policy", "device"]
@@ -60,13 +60,17 @@ def backend(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Backend:
         queued_prefill=spec.queued_prefill,
         shares_prefix=_SHARING.get(spec.engine, False),
         keeps_sequences=spec.engine == "llama.cpp",
+        context_cap=spec.context,
         headroom=UNIFIED_HEADROOM if found.budget <= UNIFIED_HEADROOM else HEADROOM,
     )
 
 
 def compile_policy(policy: Policy, version: int = 0) -> Plan:
     """The plan that a policy means."""
-    classes = {name: ClassPolicy(name, c.weight, c.kv_ceiling, c.sheddable) for name, c in policy.classes.items()}
+    classes = {
+        name: ClassPolicy(name, c.weight, c.kv_ceiling, c.sheddable, c.context, c.spared)
+        for name, c in policy.classes.items()
+    }
     classes.setdefault("default", ClassPolicy("default"))
     return Plan(
         backends=tuple(backend(spec, policy.catalogue.catalogue) for spec in policy.backends),
@@ -81,6 +85,7 @@ def compile_policy(policy: Policy, version: int = 0) -> Plan:
         retry=RetryPolicy(attempts=policy.retry.attempts, budget=policy.retry.budget),
         breaker=_breaker(policy.health.breaker),
         reserve=policy.admission.reserve,
+        pressure=Pressure(policy.admission.pressure.free, policy.admission.pressure.context),
         default_label=Label.INTERNAL,
         version=version,
     )

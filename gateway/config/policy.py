@@ -95,6 +95,11 @@ class ClassSpec(Spec):
     """The part of each KV cache that it and classes below it may fill."""
     sheddable: bool = True
     """Whether it may be turned away early when the wait would be too long."""
+    context: Annotated[Tokens, Field(gt=0)] | None = None
+    """Cap on prompt and output together, in tokens, of each of its requests."""
+    spared: bool = False
+    """Whether its long new prompts are taken even while the KV cache of the fleet is nearly full; see
+    admission.pressure."""
 
 
 class MovePenalty(Spec):
@@ -115,11 +120,22 @@ class RoutingSpec(Spec):
     """What leaving a session's backend costs."""
 
 
+class PressureSpec(Spec):
+    """When KV cache is scarce: conversations that are cached somewhere go on, long new ones wait."""
+
+    free: Share = 0.15
+    """Share of the KV cache of all backends of a model below which it is scarce; 0: never."""
+    context: Annotated[Share, Field(gt=0)] = 0.25
+    """The part of one backend's KV cache that a new prompt may then take there; a longer one waits."""
+
+
 class AdmissionSpec(Spec):
     """How much of the KV cache a request is given."""
 
     reserve: Literal["expected", "worst_case"] = "expected"
     """expected: prompt and likely output; worst_case: prompt and the whole output limit, times n."""
+    pressure: PressureSpec = PressureSpec()
+    """What happens while KV cache is scarce."""
 
 
 class QueueSpec(Spec):

@@ -6,18 +6,15 @@ from gateway import clock
 from gateway.core.decision import Decision, Verdict
 from gateway.core.lease import Ended, Lease
 from gateway.core.request import Request
+from gateway.core.truncation import was_cut
 from gateway.errors import GatewayError
 from gateway.telemetry.journal import Journal
+from gateway.telemetry.log import log_warning
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.record import Settled
 from gateway.wire.inbound import AccessNote
 
 __all__ = ["Chronicle"]
-
-TRUNCATED_SHARE = 0.5
-"""An engine that reports under half of the estimated prompt has probably thrown the front of it away."""
-TRUNCATED_FLOOR = 2048
-"""Tokens below which an estimate is too rough to say so."""
 
 
 class Chronicle:
@@ -29,6 +26,8 @@ class Chronicle:
     def __init__(self, metrics: Metrics, journal: Journal) -> None:
         self._metrics = metrics
         self._journal = journal
+        self._cutting: set[str] = set()
+        """Backends that were told of, as cutting prompts short."""
 
     def pumped(self, seconds: float, decisions: int) -> None:
         """One look at the queue took this long."""
@@ -127,8 +126,18 @@ class Chronicle:
         self._journal.settled(request.id, settled)
 
     def _look_for_truncation(self, lease: Lease, ended: Ended) -> None:
-        footprint = lease.decision.footprint
-        if footprint is None or ended.prompt_tokens is None or footprint.prompt < TRUNCATED_FLOOR:
+        if not was_cut(lease, ended):
             return
-        if ended.prompt_tokens < TRUNCATED_SHARE * footprint.prompt:
-            self._metrics.truncated(lease.backend)
+        self._metrics.truncated(lease.backend)
+        if lease.backend in self._cutting:
+            return
+        self._cutting.add(lease.backend)
+        footprint = lease.decision.footprint
+        log_warning(
+            "an engine counts far fewer tokens than the prompt has, as if it had thrown its front away; its "
+            "context window is probably smaller than it says: give it a larger one, or set `context` of its model",
+            backend=lease.backend,
+            model=lease.offer.model,
+            estimated=footprint.prompt if footprint is not None else None,
+            counted=ended.prompt_tokens,
+        )

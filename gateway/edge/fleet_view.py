@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from gateway.core.admission import class_named
 from gateway.core.backend import Offer
+from gateway.core.boundary import Label, within
+from gateway.core.context_cap import narrowest
 from gateway.core.plan import Plan, Route
 from gateway.core.snapshot import BackendView, Health, Snapshot
 from gateway.fleet.member import Member
+from gateway.wire.inbound import Client
 from gateway.wire.models import ModelEntry
 
 __all__ = ["backend_rows", "model_entry"]
@@ -52,26 +56,26 @@ def _row(view: BackendView, member: Member | None) -> dict[str, Any]:
     return row
 
 
-def model_entry(name: str, plan: Plan, snapshot: Snapshot, created: int) -> ModelEntry:
-    """A model name with the window that the gateway enforces for it.
+def model_entry(name: str, plan: Plan, snapshot: Snapshot, created: int, client: Client) -> ModelEntry:
+    """A model name with the window that the gateway enforces for it, and for this client.
 
-    What every backend of it holds, unless told otherwise.
+    What every backend of it holds, unless told otherwise; of those that may see what this client sends.
     """
     route = plan.route(name, snapshot) or Route(name=name, serves=name)
     serving = [(view, offer) for view in snapshot.views if (offer := view.offer(route.serves)) is not None]
-    windows = [_window(view, offer) for view, offer in serving]
+    label = max(route.label, client.label if client.label is not None else Label.PUBLIC)
+    windows = [_window(view, offer) for view, offer in serving if within(label, view.backend.clearance)]
     spoken = [offer.surfaces for _, offer in serving]
-    cap = route.context
-    if not windows:
-        window = cap if isinstance(cap, int) else None
-    elif isinstance(cap, int):
-        window = min(cap, max(windows))
-    else:
-        window = max(windows) if cap == "longest" else min(windows)
+    cap, _ = narrowest(client.context, class_named(plan, client.klass or route.klass))
+    caps = [each for each in (route.context, cap) if isinstance(each, int)]
+    if windows:
+        # A number is held to on its own, so the widest window is what it may fill.
+        widest = route.context == "longest" or isinstance(route.context, int)
+        caps.append(max(windows) if widest else min(windows))
     return ModelEntry(
         id=name,
         created=created,
-        window=window,
+        window=min(caps, default=None),
         max_output=route.output_ceiling,
         abilities=frozenset.intersection(*(_abilities(view, offer) for view, offer in serving)) if serving else _NONE,
         surfaces=None if None in spoken else frozenset().union(*(each for each in spoken if each is not None)),

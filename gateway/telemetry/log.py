@@ -21,7 +21,7 @@ from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.text_line import text_line
 from gateway.wire.inbound import AccessNote
 
-__all__ = ["AccessLog", "Log", "log_failure", "safe_trace"]
+__all__ = ["AccessLog", "Log", "log_failure", "log_warning", "safe_trace"]
 
 _LOGGER = logging.getLogger("kvgate")
 _Fields = dict[str, object]
@@ -46,6 +46,11 @@ def safe_trace(exc: BaseException) -> list[str]:
 def log_failure(message: str, exc: BaseException, **fields: object) -> None:
     """Log an unexpected error with its trace and these fields; `message` is a sentence of ours."""
     _LOGGER.error(message, extra={"fields": {**fields, "trace": safe_trace(exc)}})
+
+
+def log_warning(message: str, **fields: object) -> None:
+    """Log what an operator should look at, with these fields; `message` is a sentence of ours."""
+    _LOGGER.warning(message, extra={"fields": fields})
 
 
 class AccessLog:

@@ -120,6 +120,39 @@ async def test_c5_a_prompt_that_an_engine_cut_short_is_noticed(start: Start) -> 
     assert (await gateway.chat(prose(20_000))).status == 200
     await gateway.idle()
     assert await gateway.value('kvgate_prompt_truncated_total{backend="b1"}') == 1
+    told = [line for line in await gateway.log_lines() if "thrown its front away" in line.get("message", "")]
+    assert [(line["backend"], line["counted"]) for line in told] == [("b1", 4096)]
+    after = await gateway.chat(prose(20_000))
+    assert after.status == 200
+    await gateway.idle()
+    assert await gateway.value('kvgate_prompt_truncated_total{backend="b1"}') == 2, "a cut prompt teaches nothing"
+    assert len([line for line in await gateway.log_lines() if "its front away" in line.get("message", "")]) == 1
+
+
+async def test_c6_each_client_is_told_the_window_that_its_key_and_class_allow_and_is_held_to_it(start: Start) -> None:
+    rest = """
+auth:
+  keys:
+    - {name: small, key: key-of-small-1, limits: {context: 3000}}
+    - {name: batch, key: key-of-batch-1, class: batch}
+    - {name: all, key: key-of-all-1}
+classes: {batch: {context: 2000}}
+"""
+    gateway = await start({"b1": vllm(says("ok"), window=8192)}, rest=rest, b1={"context": "6000"})
+    for key, window, whose in [("small", 3000, "key"), ("batch", 2000, "class of requests"), ("all", 6000, "backends")]:
+        client = await gateway.connect()
+        headers = {"authorization": f"Bearer key-of-{key}-1"}
+        entry = (await client.request("GET", "/v1/models/tiny", **headers)).json
+        assert entry["max_model_len"] == window
+        body = {"model": "tiny", "messages": [{"role": "user", "content": prose(2 * window)}]}
+        reply = await gateway.ask(body, "/v1/chat/completions", **headers)
+        assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
+        said = reply.error["message"]
+        assert f"maximum context length is {window} tokens" in said
+        assert whose in said
+        assert "estimated" in said
+        short = {"model": "tiny", "messages": [{"role": "user", "content": prose(window - 800)}]}
+        assert (await gateway.ask(short, "/v1/chat/completions", **headers)).status == 200
 
 
 @pytest.mark.parametrize(("policy", "told"), [("", 8192), (", context: longest", 32_768), (", context: 5000", 5000)])
