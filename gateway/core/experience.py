@@ -9,10 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.core.account import Totals
 from gateway.core.draining import DrainRate, expected_rate
-from gateway.core.estimators.output_length import OutputKey, OutputKind, OutputLengthEstimator
+from gateway.core.estimators.answer_shape import PLAIN, AnswerShape
+from gateway.core.estimators.event_size import EventSize
+from gateway.core.estimators.output_length import OutputKey, OutputLengthEstimator
 from gateway.core.estimators.prompt_tokens import PromptTokenEstimator, TextCounts, Tier
 from gateway.core.fair_share import cost_of
 from gateway.core.lease import Ended, Lease
+from gateway.core.output_quantiles import key_of, output_quantiles
 from gateway.core.pace import Pace
 from gateway.core.prefix.chain import Chain
 from gateway.core.prefix.index import PrefixIndex
@@ -22,14 +25,13 @@ from gateway.core.prefix.trust import PrefixTrust
 from gateway.core.request import Estimate, Hit, Request
 from gateway.core.scheduling import retry_after
 from gateway.core.snapshot import BackendView, Snapshot
+from gateway.core.truncation import was_cut
 from gateway.core.waiting import Waiting
 
 __all__ = ["Experience"]
 
 _NAMES = 1024
 """Names whose rates are kept."""
-RESERVED_QUANTILE = 0.9
-"""Share of answers that stay within what is reserved for them (algorithms 1.4, middle free share)."""
 
 
 class Experience:
@@ -43,6 +45,7 @@ class Experience:
         self._paces: dict[str, Pace] = {}
         self._told: dict[str, Match] = {}
         self._sharing: dict[str, Sharing] = {}
+        self._events: dict[str, EventSize] = {}
         self._drained: dict[str, DrainRate] = {}
 
     # --- how long
@@ -52,15 +55,18 @@ class Experience:
         model: str,
         client: str,
         counts: TextCounts,
-        needs: frozenset[str],
+        shape: AnswerShape = PLAIN,
         *,
+        route: str = "",
+        klass: str = "default",
         exact: int | None = None,
         limit: int | None = None,
         window: int | None = None,
     ) -> Estimate:
         """Tokens of a prompt and its answer on a model; `exact` where the prompt came as token ids.
 
-        No answer is longer than `limit`, nor together with the prompt longer than `window`, the widest there is.
+        `route` is the name that was asked for. No answer is longer than `limit`, nor together with the prompt longer
+        than `window`, the widest there is.
         """
         if exact is not None:
             tokens, most, tier, floor = exact, exact, str(Tier.EXACT), None
@@ -72,10 +78,8 @@ class Experience:
         if window is not None:
             room = max(1, window - tokens)
             cap = room if cap is None or room < cap else cap
-        key = _output_key(model, client, needs)
-        mean = max(1, round(self.outputs.mean(key, cap=cap)))
-        high = max(mean, self.outputs.quantile(RESERVED_QUANTILE, key, cap=cap))
-        return Estimate(tokens, most, mean, high, tier, floor)
+        mean, roomy, usual, tight = output_quantiles(self.outputs, OutputKey(model, client, route, shape), klass, cap)
+        return Estimate(tokens, most, mean, usual, tier, floor, roomy, tight)
 
     def drained(self, model: str, now: float) -> DrainRate:
         """Prompt and output tokens completed a second for a name that clients use."""
@@ -135,6 +139,11 @@ class Experience:
         self.prefixes.confirm(_holder(lease.backend, lease.offer.model), lease.chain)
         self._paces.setdefault(lease.backend, Pace()).first_token(lease, totals, now)
 
+    def tokens_in(self, lease: Lease, events: int) -> int:
+        """Output tokens that so many streamed events carry there."""
+        size = self._events.get(_holder(lease.backend, lease.offer.model))
+        return size.tokens(events) if size is not None else events
+
     def progressed(self, lease: Lease, tokens: int, now: float) -> None:
         """So many tokens of its answer are there."""
         pace = self._paces.get(lease.backend)
@@ -160,6 +169,7 @@ class Experience:
             self.prefixes.remove(_holder(backend, model))
             self.trust.forget(_holder(backend, model))
             self._sharing.pop(_holder(backend, model), None)
+            self._events.pop(_holder(backend, model), None)
         self._paces.pop(backend, None)
 
     # --- how fast
@@ -178,21 +188,19 @@ class Experience:
         told = self._told.pop(lease.id, None)
         self.prefixes.end(holder, lease.chain, ended.output_tokens or 0)
         if ended.prompt_tokens:
-            if ended.text_only and counts is not None:
+            if ended.text_only and counts is not None and not was_cut(lease, ended):
                 self.tokens.learn(model, request.client, counts, ended.prompt_tokens)
             if told is not None and ended.cached_tokens is not None:
                 self.trust.learn(holder, told, ended.prompt_tokens, ended.cached_tokens, lease.block)
         if ended.output_tokens:
             per_choice = max(1, ended.output_tokens // request.n)
-            self.outputs.learn(_output_key(model, request.client, request.needs), per_choice, ended.finished, now)
+            self.outputs.learn(key_of(model, request), per_choice, ended.finished, now)
             self.drained(request.model, now).completed((ended.prompt_tokens or 0) + ended.output_tokens, now)
+        if ended.completed and ended.events and ended.output_tokens:
+            self._events.setdefault(holder, EventSize()).learn(ended.events, ended.output_tokens)
         pace = self._paces.get(lease.backend)
         if pace is not None:
             pace.ended(lease, ended, totals, now)
-
-
-def _output_key(model: str, client: str, needs: frozenset[str]) -> OutputKey:
-    return OutputKey(model, client, OutputKind.TOOLS if "tools" in needs else OutputKind.CHAT)
 
 
 def _holder(backend: str, model: str) -> str:

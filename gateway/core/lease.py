@@ -26,7 +26,19 @@ class Lease:
     block: int
     granted_at: float
     generated: int = 0
+    """Output tokens so far, of all choices."""
+    extended: int = 0
+    """Output tokens reserved beyond its footprint's, as its answer grew."""
+    counted_prompt: int | None = None
+    counted_output: int = 0
+    """Tokens as its engine counted them, once it has."""
     settled: bool = False
+
+    @property
+    def reserved_output(self) -> int:
+        """Output tokens reserved for it, over all choices."""
+        footprint = self.decision.footprint
+        return self.extended if footprint is None else footprint.output + self.extended
 
     @property
     def queued(self) -> float:
@@ -47,6 +59,8 @@ class Ended:
     prompt_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    events: int | None = None
+    """Streamed events that carried text."""
     finished: bool = False
     """The model ended the answer itself."""
     ttft: float | None = None

@@ -122,6 +122,26 @@ class Ledger:
             account.denied -= 1
         return True
 
+    def correct(self, lease: str, prompt: int, tokens: int) -> bool:
+        """Take over the engine's own count of a prompt: the lease holds `tokens` more than it reserved, or fewer.
+
+        Never refused, since they are in the engine already. False when the lease is settled.
+        """
+        entry = self._leases.get(lease)
+        if entry is None:
+            return False
+        account = self._accounts[entry.backend]
+        tokens = max(tokens, -entry.kv)
+        entry.kv += tokens
+        account.reserved += tokens
+        if entry.ceiling:
+            entry.ceiling += tokens
+        more = (prompt - entry.prompt) * entry.sequences
+        entry.prompt = prompt
+        if not account.is_prefilling(lease):
+            account.resident += more
+        return True
+
     def settle(self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0) -> bool:
         """Close a lease, whatever became of it. True the first time, False ever after.
 

@@ -16,6 +16,7 @@ from gateway.core.decision import Decision
 from gateway.core.estimators.prompt_tokens import TextCounts
 from gateway.core.experience import Experience
 from gateway.core.failure import BLAMELESS, FailureKind
+from gateway.core.growing import further_output, is_worth_a_write, prompt_change
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
@@ -32,8 +33,6 @@ __all__ = ["Leases"]
 
 LET_GO = 10.0
 """Seconds after which a place is given back though its engine still says that something runs there."""
-EXTENSION = 256
-"""Tokens by which a reservation grows at once: a few ledger writes a request instead of one a chunk."""
 _IDLE, _AS_PREDICTED = Totals(), (1.0, 1.0)
 
 
@@ -96,15 +95,29 @@ class Leases:
             self.roster.progressed(lease.backend, now)
             self.changed()
 
-    def progress(self, lease: Lease, tokens: int) -> None:
-        """So many tokens were generated since the request began; its reservation grows ahead of them."""
+    def progress(self, lease: Lease, events: int) -> None:
+        """So many events with text have been streamed since the request began; its reservation grows ahead of them."""
+        tokens = max(lease.generated, lease.counted_output, self.experience.tokens_in(lease, events))
         new, lease.generated = tokens - lease.generated, tokens
         self.roster.progressed(lease.backend, self._now())
         self.experience.progressed(lease, tokens, self._now())
         if self.store.grow(lease.id, new):
             view = self._view(lease.backend)
-            if view is not None:
-                self.store.extend(lease.id, EXTENSION, limits_of(view, self._plan, lease.request, self._now()))
+            more = further_output(lease, self.experience.outputs, view) if view is not None else 0
+            if view is not None and more:
+                limits = limits_of(view, self._plan, lease.request, self._now())
+                if self.store.extend(lease.id, more, limits):
+                    lease.extended += more
+
+    def counted(self, lease: Lease, prompt: int | None, output: int | None, cached: int | None) -> None:
+        """The engine told on the way how many tokens it counted: what was reserved for the prompt is put right."""
+        lease.counted_output = max(lease.counted_output, output or 0)
+        if not prompt or lease.counted_prompt is not None or lease.decision.footprint is None:
+            return
+        lease.counted_prompt = prompt
+        change = prompt_change(lease, prompt, cached)
+        if is_worth_a_write(change, lease.decision.footprint.kv) and self.store.correct(lease.id, prompt, change):
+            self.changed()
 
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts | None, *, linger: float = 0.0) -> None:
         """End a lease, and learn from it.

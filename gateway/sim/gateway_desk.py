@@ -15,6 +15,7 @@ from gateway.core.decision import Decision, Verdict
 from gateway.core.estimators.prompt_tokens import TextCounts
 from gateway.core.experience import Experience
 from gateway.core.failure import FailureKind
+from gateway.core.growing import further_output
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Ledger, Refused, Totals
 from gateway.core.plan import Plan
@@ -29,8 +30,6 @@ from gateway.sim.gateway_flight import Pending
 
 __all__ = ["Desk"]
 
-EXTENSION = 256
-"""Tokens by which a reservation grows at once, as in the dispatcher."""
 ROUNDS = 3
 """How often one look at the queue starts over when the ledger refuses what the snapshot allowed."""
 
@@ -95,7 +94,9 @@ class Desk:
         self.fleet.roster.progressed(lease.backend, self.now)
         self.experience.progressed(lease, tokens, self.now)
         if self.ledger.grow(lease.id, new) and (view := self.snapshot().view(lease.backend)) is not None:
-            self.ledger.extend(lease.id, EXTENSION, limits_of(view, self.plan, lease.request, self.now))
+            more = further_output(lease, self.experience.outputs, view)
+            if more and self.ledger.extend(lease.id, more, limits_of(view, self.plan, lease.request, self.now)):
+                lease.extended += more
 
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts, *, linger: float = 0.0) -> None:
         """End a lease, and learn from it. `linger` seconds its place stays booked after an abort."""

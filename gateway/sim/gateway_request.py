@@ -50,7 +50,6 @@ def describe(arrival: Arrival, caller: Caller, plan: Plan, experience: Experienc
         end += len(piece)
         ends.append(end)
     chain = fingerprint(pieces, ends)
-    needs: frozenset[str] = frozenset()
     estimate = caller.estimate
     limit = caller.max_tokens
     if limit is None and asked.finish_reason == "length":
@@ -64,7 +63,8 @@ def describe(arrival: Arrival, caller: Caller, plan: Plan, experience: Experienc
         arrival=snapshot.now,
         deadline=snapshot.now + plan.queue.wait,
         estimates={
-            model: estimate or experience.estimate(model, caller.client, counts, needs) for model in route.models
+            model: estimate or experience.estimate(model, caller.client, counts, route=route.name, klass=caller.klass)
+            for model in route.models
         },
         max_tokens=limit,
         stream=True,

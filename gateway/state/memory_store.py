@@ -16,6 +16,7 @@ class MemoryStore:
         self.first_token = self._ledger.first_token
         self.grow = self._ledger.grow
         self.extend = self._ledger.extend
+        self.correct = self._ledger.correct
         self.settle = self._ledger.settle
         self.observe = self._ledger.observe
         self.expire = self._ledger.expire

@@ -33,6 +33,9 @@ class Store(Protocol):
     def extend(self, lease: str, tokens: int, limits: Limits) -> bool:
         """Reserve more tokens for a running lease, if they fit."""
 
+    def correct(self, lease: str, prompt: int, tokens: int) -> bool:
+        """The engine counted the prompt's tokens: its lease holds so many more than it reserved, or fewer."""
+
     def settle(self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0) -> bool:
         """Close a lease; True the first time. `orphaned` tokens of shared prefixes stay reserved in nobody's name."""
 

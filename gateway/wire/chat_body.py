@@ -85,6 +85,8 @@ class Body(msgspec.Struct):
     logprobs: bool | int | None = None
     prompt_cache_key: Any = None
     session_id: Any = None
+    reasoning_effort: Any = None
+    chat_template_kwargs: Any = None
 
 
 class Chat(Body):

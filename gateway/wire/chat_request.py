@@ -11,6 +11,7 @@ from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, StreamOption
 from gateway.wire.malformed import decoded, integer
 from gateway.wire.media import media
 from gateway.wire.members import Member, distinct_members
+from gateway.wire.reasoning import reasoning_of
 from gateway.wire.rendered import Rendered, render_chat, render_prompts
 
 __all__ = ["ChatRequest", "Rendered", "parse_chat", "parse_completion"]
@@ -45,6 +46,7 @@ class ChatRequest:
     include_usage: `stream_options.include_usage` as asked; stream_options: raw JSON, for an edit that keeps the rest.
     needs: of "tools", "vision", "audio", "json_schema", "logprobs". session: the client's own key for a conversation.
     prompt_tokens: exact, when the prompt came as token ids. stops: stop strings are given.
+    reasoning: how hard to think, as `reasoning_of` says; json: the answer must be JSON.
     verbose: llama.cpp's switch for a fuller answer. members: where the body's members lie, for edits.
     """
 
@@ -70,6 +72,8 @@ class ChatRequest:
     hub: str = "chat"
     beyond: bool = False
     turns: int = 0
+    reasoning: str = ""
+    json: bool = False
     members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
 
 
@@ -156,6 +160,8 @@ def _request(
         prompt_tokens=prompt_tokens,
         stops=bool(parsed.stop),
         verbose=bool(parsed.verbose),
+        reasoning=reasoning_of(parsed.reasoning_effort, parsed.chat_template_kwargs),
+        json=parsed.response_format is not None and parsed.response_format.type in ("json_schema", "json_object"),
         members=distinct_members(body),
     )
 

@@ -76,7 +76,7 @@ def test_a_megabyte_of_chat_is_measured_and_estimated(kind: str, body: bytes, bu
 
     def estimated() -> int:
         measured = measure("chat", body, b"salt")
-        return experience.estimate("m", "client", measured.counts, measured.chat.needs).prompt
+        return experience.estimate("m", "client", measured.counts).prompt
 
     assert len(body) > 0.95 * MEGABYTE
     assert estimated() > 100_000

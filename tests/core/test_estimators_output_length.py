@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.core.estimators.output_length import OutputKey, OutputKind, OutputLengthEstimator
-from gateway.core.estimators.survival import BINS, EDGES, SurvivalCurve, SurvivalSketch, lognormal_counts
+from gateway.core.estimators.answer_shape import PLAIN, AnswerShape
+from gateway.core.estimators.output_length import MOST_KEYS, OutputKey, OutputLengthEstimator
+from gateway.core.estimators.recalibration import LEVELS, Recalibration
+from gateway.core.estimators.survival import BINS, EDGES, SketchState, SurvivalCurve, SurvivalSketch, lognormal_counts
 
 KEY = OutputKey("m", "c")
 LESSONS = st.lists(st.tuples(st.integers(0, 200_000), st.booleans()), max_size=60)
@@ -24,17 +26,32 @@ def learned(lessons: list[tuple[int, bool]], key: OutputKey = KEY) -> OutputLeng
     return estimator
 
 
-def test_edges_are_one_token_then_twenty_percent_wide() -> None:
+def flat(sketch: SurvivalSketch) -> list[float]:
+    ended, reached = sketch.counts()
+    return ended + reached
+
+
+def test_edges_are_one_token_then_ten_percent_wide() -> None:
     assert len(EDGES) == BINS
-    assert EDGES[:16] == tuple(range(1, 17))
-    assert all(1.1 < high / low < 1.25 for low, high in itertools.pairwise(EDGES[16:]))
+    assert EDGES[:39] == tuple(range(1, 40))
+    assert all(1.07 < high / low < 1.13 for low, high in itertools.pairwise(EDGES[39:]))
+    assert EDGES[-1] > 131_072
 
 
 @pytest.mark.parametrize(
-    ("kind", "median"), [(OutputKind.CHAT, 300), (OutputKind.TOOLS, 120), (OutputKind.REASONING, 1500)]
+    ("shape", "median"),
+    [
+        (PLAIN, 300),
+        (AnswerShape(json=True), 300),
+        (AnswerShape(tools=True), 120),
+        (AnswerShape(tools=True, reasoning="none"), 120),
+        (AnswerShape(reasoning="low"), 1500),
+        (AnswerShape(tools=True, reasoning="on"), 1500),
+    ],
 )
-def test_prior_by_kind(kind: OutputKind, median: int) -> None:
-    assert OutputLengthEstimator().quantile(0.5, OutputKey("m", "c", kind)) == pytest.approx(median, rel=0.05)
+def test_prior_by_shape(shape: AnswerShape, median: int) -> None:
+    key = OutputKey("m", "c", "m", shape)
+    assert OutputLengthEstimator().quantile(0.5, key) == pytest.approx(median, rel=0.05)
 
 
 def test_prior_mean_is_the_log_normal_one() -> None:
@@ -81,13 +98,37 @@ def test_a_new_client_answers_as_the_model_does() -> None:
     assert estimator.quantile(0.5, OutputKey("other", "old")) == pytest.approx(300, rel=0.05)
 
 
+def test_shapes_are_told_apart_and_lean_on_what_the_client_and_the_model_do() -> None:
+    estimator = OutputLengthEstimator()
+    short, long = AnswerShape(tools=True), AnswerShape(reasoning="high")
+    for _ in range(300):
+        estimator.learn(OutputKey("m", "c", "m", short), 40, True)
+        estimator.learn(OutputKey("m", "c", "m", long), 4000, True)
+    assert estimator.quantile(0.5, OutputKey("m", "c", "m", short)) == pytest.approx(40, rel=0.1)
+    assert estimator.quantile(0.5, OutputKey("m", "c", "m", long)) == pytest.approx(4000, rel=0.1)
+    assert estimator.quantile(0.5, OutputKey("m", "other", "m", long)) == pytest.approx(4000, rel=0.1)
+    same_client = estimator.quantile(0.5, OutputKey("m", "c", "other route", short))
+    assert 40 <= same_client <= 4000
+
+
+def test_quantiles_follow_a_drift() -> None:
+    rng = random.Random(7)
+    estimator, within = OutputLengthEstimator(), []
+    for i in range(3000):
+        # They halve every thousand answers: by its counts alone the median would hold 67 % of them.
+        length = 1 + int(rng.lognormvariate(7.0 - i / 1500.0, 0.8))
+        within.append(length <= estimator.quantile(0.5, KEY))
+        estimator.learn(KEY, length, True)
+    assert sum(within[500:]) / len(within[500:]) == pytest.approx(0.5, abs=0.03)
+
+
 def test_no_cliff_between_cold_and_warm() -> None:
     estimator = OutputLengthEstimator()
     medians = [estimator.quantile(0.5, KEY)]
     for _ in range(200):
         estimator.learn(KEY, 4000, True)
         medians.append(estimator.quantile(0.5, KEY))
-    assert medians[1] < 1.2 * medians[0]
+    assert medians[1] < 1.4 * medians[0]
     assert medians[-1] == pytest.approx(4000, rel=0.2)
     assert medians == sorted(medians)
 
@@ -147,7 +188,61 @@ def test_prior_counts_are_one_stream() -> None:
 
 def test_keys_are_bounded() -> None:
     estimator = OutputLengthEstimator()
-    for i in range(5000):
+    for _ in range(30):
+        estimator.learn(OutputKey("used"), 5, True)
+    for i in range(MOST_KEYS):
         estimator.learn(OutputKey(f"m{i}"), 5, True)
+        if i % 100 == 0:
+            estimator.learn(OutputKey("used"), 5, True)
+    assert len(estimator.lengths) == MOST_KEYS
     assert estimator.quantile(0.5, OutputKey("m0")) == pytest.approx(300, rel=0.05)
-    assert estimator.quantile(0.5, OutputKey("m4999")) < 300
+    assert estimator.quantile(0.5, OutputKey(f"m{MOST_KEYS - 1}")) < 300
+    assert estimator.quantile(0.5, OutputKey("used")) < 10
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans()), max_size=400))
+def test_a_corrected_level_stays_a_level_and_rises_with_what_is_asked(lessons: list[tuple[float, bool]]) -> None:
+    recalibration = Recalibration()
+    for left, finished in lessons:
+        recalibration.learn(left, finished)
+    levels = [recalibration.level(q / 100.0) for q in range(101)]
+    assert levels == sorted(levels)
+    assert levels[0] == 0.0
+    assert levels[-1] == 1.0
+    assert all(level < 1.0 for level in levels[:-1])
+
+
+def test_answers_cut_short_where_they_were_expected_to_move_no_level() -> None:
+    recalibration = Recalibration()
+    for _ in range(1000):
+        recalibration.learn(1.0, finished=False)
+    assert [recalibration.level(q) for q in LEVELS] == pytest.approx(LEVELS, abs=0.02)
+
+
+@settings(deadline=None)
+@given(LESSONS, st.floats(0.0, 1e6))
+def test_a_sketch_comes_back_as_it_was_kept(lessons: list[tuple[int, bool]], away: float) -> None:
+    sketch = SurvivalSketch()
+    for at, (tokens, finished) in enumerate(lessons):
+        sketch.learn(tokens, finished, float(at))
+    again = SurvivalSketch.restored(sketch.state(100.0), 100.0)
+    assert flat(again) == pytest.approx(flat(sketch))
+    for each in (sketch, again):
+        each.learn(300, True, 100.0 + away)
+    assert flat(again) == pytest.approx(flat(sketch))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        SketchState((1.0,), ()),
+        SketchState((0.0,) * 500, (0.0,) * 500),
+        SketchState((2.0,), (1.0,)),
+        SketchState((-1.0,), (1.0,)),
+        SketchState((math.nan,), (1.0,)),
+        SketchState((0.0,), (math.inf,)),
+    ],
+)
+def test_no_sketch_is_made_of_what_none_can_have_held(state: SketchState) -> None:
+    with pytest.raises(ValueError, match="sketch|answers"):
+        SurvivalSketch.restored(state, 0.0)

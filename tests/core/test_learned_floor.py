@@ -5,7 +5,6 @@ from __future__ import annotations
 from gateway.core.estimators.prompt_tokens import count_text
 from gateway.core.experience import Experience
 
-NOTHING: frozenset[str] = frozenset()
 
 
 def test_a_client_of_odd_prompts_is_not_refused_an_ordinary_one() -> None:
@@ -14,13 +13,13 @@ def test_a_client_of_odd_prompts_is_not_refused_an_ordinary_one() -> None:
     for _ in range(400):
         experience.tokens.learn("m", "c", odd, 620)
     ordinary = count_text([b"word " * 3850], 1)
-    estimate = experience.estimate("m", "c", ordinary, NOTHING)
+    estimate = experience.estimate("m", "c", ordinary)
     assert estimate.prompt > 4096 + 1000, "the learned guess is far off, as it was when this was found"
     assert estimate.prompt_low < 3930, "what an engine counts must still be possible"
 
 
 def test_what_is_far_too_long_is_still_known_to_be() -> None:
     chinese = count_text(["\u4f60\u597d".encode() * 3000], 1)
-    assert Experience().estimate("m", "c", chinese, NOTHING).prompt_low > 4096
+    assert Experience().estimate("m", "c", chinese).prompt_low > 4096
     english = count_text([b"word " * 20_000], 1)
-    assert Experience().estimate("m", "c", english, NOTHING).prompt_low > 4096
+    assert Experience().estimate("m", "c", english).prompt_low > 4096

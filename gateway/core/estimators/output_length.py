@@ -1,28 +1,23 @@
-"""How long answers get: survival sketches per client and model, each leaning on the next wider one while young."""
+"""How long answers get: survival sketches from the very client and shape up to the model, each leaning on the wider."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gateway.core.estimators.answer_shape import PLAIN, AnswerShape, OutputKind
+from gateway.core.estimators.recalibration import Recalibration
 from gateway.core.estimators.survival import SurvivalCurve, SurvivalSketch, lognormal_counts
 
-__all__ = ["OutputKey", "OutputKind", "OutputLengthEstimator"]
+__all__ = ["MOST_KEYS", "OutputKey", "OutputKind", "OutputLengthEstimator"]
 
 _PSEUDO = 20.0
-_MAX_NODES = 4096
-
-
-class OutputKind(StrEnum):
-    """What is asked for; answers of these kinds differ in length by an order of magnitude."""
-
-    CHAT = "chat"
-    TOOLS = "tools"
-    """The request offers tools: mostly short calls."""
-    REASONING = "reasoning"
-    """The model thinks before it answers, and the thoughts count."""
-
+MOST_KEYS = 2048
+"""Keys with counts of their own, about 9 kB each; the one that has learned nothing for longest goes."""
+_MOST_CURVES = 512
+_STALE, _MEMORY = 0.005, 2000
+"""A curve is made anew once 0.5 % of what it was made of (500 samples, on four levels) is new: less moves no quantile
+by anything that matters, and making one takes 0.1 ms."""
 
 _PRIORS: dict[OutputKind, tuple[list[float], list[float]]] = {
     OutputKind.CHAT: lognormal_counts(300.0, 1.1),
@@ -33,38 +28,53 @@ _PRIORS: dict[OutputKind, tuple[list[float], list[float]]] = {
 
 
 class OutputKey(NamedTuple):
-    """Whose answers: by model, client and kind; the client may be empty. A named tuple, since it is hashed often."""
+    """Whose answers: by model, client, route (the name that was asked for) and shape. Hashed often."""
 
     model: str
     client: str = ""
-    kind: OutputKind = OutputKind.CHAT
+    route: str = ""
+    shape: AnswerShape = PLAIN
 
     @property
-    def wider(self) -> OutputKey | None:
-        """The next wider key, None for a model's own (its parent is the prior)."""
-        return OutputKey(self.model, "", self.kind) if self.client else None
+    def levels(self) -> tuple[tuple[object, ...], ...]:
+        """The keys that it learns under, most specific first: itself, client, shape on the model, model."""
+        model, client, route, shape = self
+        return (
+            (model, client, route, *shape),
+            (model, client),
+            (model, shape.tools, shape.reasoning),
+            (model,),
+        )
 
 
 @dataclass(slots=True)
-class _Node:
-    """A key's own counts, and the curve that they make with all wider ones."""
+class Lengths:
+    """What one level of a key has learned: counts, how far quantiles had to be moved, and how many samples ever."""
 
-    sketch: SurvivalSketch
-    changes: int = 0
-    curve: SurvivalCurve | None = None
-    seen: tuple[int, int] = (-1, -1)
-    """Changes of this node and of the wider one when `curve` was built."""
+    sketch: SurvivalSketch = field(default_factory=SurvivalSketch)
+    recalibration: Recalibration = field(default_factory=Recalibration)
+    samples: int = 0
+
+
+@dataclass(slots=True)
+class _Curve:
+    """The curve that a key's levels make together, when all of them had `samples` behind them."""
+
+    curve: SurvivalCurve
+    samples: int
 
 
 class OutputLengthEstimator:
     """Distribution of answer lengths in tokens, by OutputKey.
 
-    A key with few samples answers mostly as its parent does (client and model, then model, then a prior): the parent
-    counts as 20 samples, so there is no cliff between cold and warm.
+    A key with few samples answers mostly as the next wider one does, which counts as 20 samples; so there is no cliff
+    between cold and warm.
     """
 
     def __init__(self) -> None:
-        self._nodes: dict[OutputKey, _Node] = {}
+        self.lengths: dict[tuple[object, ...], Lengths] = {}
+        """By level, least recently taught first."""
+        self._curves: dict[OutputKey, _Curve] = {}
         self._priors = {kind: SurvivalCurve(*counts) for kind, counts in _PRIORS.items()}
 
     def quantile(self, q: float, key: OutputKey, generated: int = 0, cap: int | None = None) -> int:
@@ -72,6 +82,10 @@ class OutputLengthEstimator:
 
         `generated` matters: tails are heavy, so a long answer is expected to become longer still.
         """
+        if not generated:
+            own = self.lengths.get(key.levels[0])
+            if own is not None:
+                q = own.recalibration.level(q)
         length = self._curve(key).quantile(q, generated)
         return length if cap is None else min(cap, length)
 
@@ -87,35 +101,37 @@ class OutputLengthEstimator:
 
         `finished`: the model ended it (stop, tool calls). Not so: a length limit, a client that left, an error.
         """
-        level: OutputKey | None = key
-        while level is not None:
-            node = self._node(level)
-            node.sketch.learn(tokens, finished, now)
-            node.changes += 1
-            level = level.wider
+        levels = key.levels
+        known = self._curves.get(key)
+        for level in levels:
+            lengths = self._lengths(level)
+            lengths.sketch.learn(tokens, finished, now)
+            lengths.samples += 1
+        if known is not None:  # what was predicted of answers like this one
+            self.lengths[levels[0]].recalibration.learn(known.curve.left(max(0, tokens - 1)), finished)
 
-    def _node(self, key: OutputKey) -> _Node:
-        node = self._nodes.get(key)
-        if node is None:
-            if len(self._nodes) >= _MAX_NODES:
-                del self._nodes[next(iter(self._nodes))]
-            node = self._nodes[key] = _Node(SurvivalSketch())
-        return node
+    def _lengths(self, level: tuple[object, ...]) -> Lengths:
+        lengths = self.lengths.pop(level, None)
+        if lengths is None:
+            lengths = Lengths()
+            if len(self.lengths) >= MOST_KEYS:
+                del self.lengths[next(iter(self.lengths))]
+        self.lengths[level] = lengths
+        return lengths
 
     def _curve(self, key: OutputKey) -> SurvivalCurve:
-        node = self._nodes.get(key)
-        wider = key.wider
-        if node is None:
-            return self._priors[key.kind] if wider is None else self._curve(wider)
-        parent = self._nodes.get(wider) if wider is not None else None
-        stamp = (node.changes, parent.changes if parent is not None else 0)
-        if node.curve is None or node.seen != stamp:
-            node.curve, node.seen = SurvivalCurve(*self._blended(key)), stamp
-        return node.curve
-
-    def _blended(self, key: OutputKey) -> tuple[list[float], list[float]]:
-        """The key's counts plus its parent's, scaled to 20 streams."""
-        wider = key.wider
-        ended, reached = _PRIORS[key.kind] if wider is None else self._blended(wider)
-        node = self._nodes.get(key)
-        return (ended, reached) if node is None else node.sketch.leaning_on(ended, reached, _PSEUDO)
+        known = [lengths for level in key.levels if (lengths := self.lengths.get(level)) is not None]
+        if not known:
+            return self._priors[key.shape.kind]
+        samples = sum([lengths.samples for lengths in known])
+        found = self._curves.get(key)
+        if found is not None and 0 <= samples - found.samples <= _STALE * min(found.samples, _MEMORY):
+            return found.curve
+        ended, reached = _PRIORS[key.shape.kind]
+        for lengths in reversed(known):
+            ended, reached = lengths.sketch.leaning_on(ended, reached, _PSEUDO)
+        if found is None and len(self._curves) >= _MOST_CURVES:
+            del self._curves[next(iter(self._curves))]
+        curve = SurvivalCurve(ended, reached)
+        self._curves[key] = _Curve(curve, samples)
+        return curve

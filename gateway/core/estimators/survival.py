@@ -10,23 +10,26 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import add, mul
 
-__all__ = ["BINS", "EDGES", "SurvivalCurve", "SurvivalSketch", "lognormal_counts"]
+__all__ = ["BINS", "EDGES", "SketchState", "SurvivalCurve", "SurvivalSketch", "lognormal_counts"]
 
-BINS = 64
+BINS = 128
+_RATIO = 1.1
 
 
 def _edges() -> tuple[int, ...]:
     edges: list[int] = []
     for i in range(BINS):
-        edges.append(max(edges[-1] + 1 if edges else 1, math.ceil(1.2**i)))
+        edges.append(max(edges[-1] + 1 if edges else 1, math.ceil(_RATIO**i)))
     return tuple(edges)
 
 
 EDGES = _edges()
-"""Upper edge of each bin, tokens: 1..16 singly, then 20 % wide, up to 97 k: finer than lengths vary by themselves."""
+"""Upper edge of each bin, tokens: 1..39 singly, then 10 % wide, up to 181 k. With bins twice as wide the peak
+that many workloads have at a usual length lies within one, and quantiles there were seen to be 5 points off."""
 
 _HALF_WIDTHS = tuple([(edge - before) / 2.0 for before, edge in pairwise((0, *EDGES))])
 _GROWTH = 2.0 ** (1.0 / 500.0)
@@ -34,6 +37,20 @@ _HALF_LIFE_SECONDS = 86_400.0
 _RESCALE = 1e9
 _TINY = 1e-9
 _PAST_GRID = 1.25
+_ROUNDED = 1.0 + 1e-6
+"""Sums of the same samples in another order may differ by so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class SketchState:
+    """What a sketch holds, to be kept beyond the process: counts by bin, trailing zeros left out.
+
+    `age`: seconds since the last sample, None where no time was told.
+    """
+
+    ended: tuple[float, ...]
+    reached: tuple[float, ...]
+    age: float | None = None
 
 
 class SurvivalSketch:
@@ -74,6 +91,33 @@ class SurvivalSketch:
         """By bin, in units of the newest sample: streams that ended in it, and streams that could have."""
         newest = self._weight
         return [count / newest for count in self._ended], [count / newest for count in self._reached]
+
+    def state(self, now: float) -> SketchState:
+        """Its counts as a value. `now` in seconds, on the clock that `learn` is told."""
+        newest = self._weight
+        length = BINS
+        while length and not self._reached[length - 1]:
+            length -= 1
+        return SketchState(
+            tuple([count / newest for count in self._ended[:length]]),
+            tuple([count / newest for count in self._reached[:length]]),
+            None if self._last is None else max(0.0, now - self._last),
+        )
+
+    @classmethod
+    def restored(cls, state: SketchState, now: float) -> SurvivalSketch:
+        """The sketch of a state that was kept. Raises ValueError for one that no sketch can have had."""
+        if not len(state.ended) == len(state.reached) <= BINS:
+            raise ValueError("a sketch of other bins")
+        if not all(
+            0.0 <= ends <= risk * _ROUNDED < _RESCALE for ends, risk in zip(state.ended, state.reached, strict=True)
+        ):
+            raise ValueError("counts that no answers make")
+        sketch = cls()
+        sketch._ended[: len(state.ended)] = state.ended
+        sketch._reached[: len(state.reached)] = state.reached
+        sketch._last = None if state.age is None else now - max(0.0, state.age)
+        return sketch
 
     def leaning_on(
         self, ended: Sequence[float], reached: Sequence[float], streams: float
