@@ -26,7 +26,8 @@ class Demand:
     estimate; `floor`: output without which it is not worth starting. `output` is reserved for each choice,
     `output_mean` expected; `max_tokens` what may be sent upstream (None: as the client sent it). `sequence`: what each
     choice holds for itself, `kv` what all of them hold with the part of the prompt that they share, `ceiling` what that
-    may grow to; whole blocks. `sequences`: choices.
+    may grow to; whole blocks. `sequences`: choices. `beside`: what the pool is charged for all of them beside what they
+    hold (states, windows); part of `kv` and `ceiling`.
 
     Never changed once made; frozen it would take four times as long to make, and a named tuple is slower to read.
     """
@@ -43,6 +44,7 @@ class Demand:
     ceiling: int
     sequences: int
     bound: Bound
+    beside: int = 0
 
 
 class Demands:
@@ -68,7 +70,7 @@ class Demands:
         # All facts that a demand depends on.
         kind = (
             offer.model, offer.served_as, offer.window, backend.context_cap, backend.shares_prefix, view.block,
-            self._strict and view.pool, room,
+            self._strict and view.pool, room, view.charge,
         )  # fmt: skip
         found = self._found.get(kind)
         if found is None:
@@ -99,9 +101,11 @@ class Demands:
         own = held - common
         sequence = _in_blocks(own + output, longest - common, block)
         most = _in_blocks(own + limit, longest - common, block)
+        # As long as it may become: a window that fills up later is not asked for again.
+        beside = n * view.charge.beside(common + most) if view.charge.most else 0
         return Demand(
             estimate, window, self._low, self._floor, output, mean, send,
-            sequence, common + n * sequence, common + n * most, n, bound,
+            sequence, common + n * sequence + beside, common + n * most + beside, n, bound, beside,
         )  # fmt: skip
 
 

@@ -24,7 +24,8 @@ def held_on(view: BackendView, demand: Demand, hit: Hit | None) -> tuple[int, in
     if not hit.pinned or not view.backend.shares_prefix:
         return cached, 0, kv
     pinned = int(prompt * hit.pinned)
-    shared = min(cached, pinned - pinned % block, kv - block)
+    # States and windows are each sequence's own.
+    shared = max(0, min(cached, pinned - pinned % block, kv - block - demand.beside))
     return cached, shared, kv - shared
 
 
@@ -33,7 +34,7 @@ def footprint_of(view: BackendView, offer: Offer, demand: Demand, held: tuple[in
     cached, shared, kv = held
     prompt, n = demand.estimate.prompt, demand.sequences
     apart = n > 1 and not view.backend.shares_prefix
-    kv_bytes = n * offer.kv.bytes(demand.sequence) if apart else offer.kv.bytes(demand.kv)
+    kv_bytes = n * offer.kv.bytes(demand.sequence) if apart else offer.kv.bytes(demand.kv - demand.beside)
     return Footprint(
         prompt, demand.estimate.prompt_high, cached, prompt - cached, demand.output * n, demand.output_mean,
         demand.max_tokens, kv, kv_bytes, n, demand.estimate.tier, shared, demand.ceiling - shared,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gateway.core.backend import Backend, Offer
+from gateway.core.kv.charge import NO_CHARGE, Charge
 
 __all__ = ["BackendView", "Health", "Snapshot"]
 
@@ -46,6 +47,8 @@ class BackendView:
     """KV pool in tokens; 0 when it is not known (then slots alone bound it)."""
     block: int = 1
     """Tokens a KV block."""
+    charge: Charge = NO_CHARGE
+    """What the pool is charged for each sequence beside its tokens."""
     headroom: float = 0.92
     """Share of the pool that admission may fill."""
     running: int = 0

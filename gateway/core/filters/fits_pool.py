@@ -23,7 +23,7 @@ class FitsPool:
         demand = candidate.demand
         n = demand.sequences
         prompts = 1 if view.backend.shares_prefix else n
-        output = demand.floor * n
+        output = demand.floor * n + demand.beside
         pool = usable_pool(view)
         if demand.low * prompts + output <= pool:
             return None
