@@ -1,4 +1,4 @@
-"""llama.cpp's KV cache: cells (one token each) and states, all allocated at start."""
+"""llama.cpp's KV cache: cells (one token each), windows and states, all allocated at start."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gateway.core.kv.deployment import Deployment
-from gateway.core.kv.layer_spec import Kind, LayerSpec, layer_specs
+from gateway.core.kv.layer_spec import Kind, LayerSpec
+from gateway.core.kv.layer_specs import layer_specs
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.recurrent import GatedDeltaNet, Kda, Mamba2
 from gateway.core.kv.sequence_cells import cache_cells, window_cells
-from gateway.core.kv.steps import Step
+from gateway.core.kv.steps import Step, layer_steps
 
 __all__ = ["CellPool", "cell_pool"]
 
@@ -21,16 +22,15 @@ _CONV_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class CellPool:
-    """Cells of `block_bytes` bytes in the growing layers; windows and states are `fixed_bytes`, whatever is asked.
+    """Cells of `cell_bytes` bytes in the growing layers; windows and states are `fixed_bytes`, whatever is asked.
 
-    `window_bytes` is one more token in layers with a window of `window` tokens; `state_bytes` one slot's states.
-    `slot_cells`: tokens that one request can hold. `allocated_bytes`: what the engine takes at start and logs as the
-    size of its KV buffers.
+    `block`: 1, prefixes are found to the token. `window_bytes`: one more token in layers with a window, of which
+    `window` are kept. `state_bytes`: one slot's states. `slot_cells`: tokens that one request can hold.
+    `allocated_bytes`: what the engine takes at start and logs as the sizes of its KV and state buffers.
     """
 
-    block: int
-    block_bytes: int
-    window_bytes: int
+    cell_bytes: float
+    window_bytes: float
     window: int
     state_bytes: int
     fixed_bytes: int
@@ -39,18 +39,25 @@ class CellPool:
     slots: int
     allocated_bytes: int
     steps: tuple[Step, ...] = ()
+    block: int = 1
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of one cell in the growing layers; 0 for a model that keeps nothing that grows."""
+        return math.ceil(self.cell_bytes)
 
     def request_blocks(self, tokens: int) -> int:
         """Cells that a request of `tokens` tokens fills."""
-        return tokens
+        return tokens if self.cell_bytes else 0
 
     def admission_blocks(self, tokens: int) -> int:
         """The same: cells are taken as tokens are computed, windows are allocated at start."""
-        return tokens
+        return self.request_blocks(tokens)
 
     def request_bytes(self, tokens: int) -> int:
         """Bytes that a request of `tokens` tokens fills: cells, windows and its slot's states."""
-        return tokens * self.block_bytes + min(tokens, self.window) * self.window_bytes + self.state_bytes
+        filled = tokens * self.cell_bytes + min(tokens, self.window) * self.window_bytes
+        return math.ceil(filled) + self.state_bytes
 
     def total_bytes(self, tokens: int) -> int:
         """The same: llama.cpp splits layers or rows over devices and copies nothing."""
@@ -66,56 +73,88 @@ class CellPool:
 
     def blocks_in(self, pool_bytes: int) -> int:
         """Cells that memory of `pool_bytes` bytes holds beside windows and states."""
-        return max(0, pool_bytes - self.fixed_bytes) // self.block_bytes if self.block_bytes else 0
+        return int(max(0, pool_bytes - self.fixed_bytes) // self.cell_bytes) if self.cell_bytes else 0
 
     def capacity_tokens(self, pool_bytes: int) -> int:
-        """Tokens of all slots together; the engine itself allocates exactly `cells`."""
+        """Tokens of all slots together that the memory could hold; the engine itself allocates exactly `cells`."""
         return self.blocks_in(pool_bytes)
+
+    def concurrency(self, pool_bytes: int) -> float:
+        """Requests as long as a slot that fit."""
+        return float(self.sequences(pool_bytes, self.slot_cells))
 
     def sequences(self, pool_bytes: int, tokens: int) -> int:
         """Requests of `tokens` tokens at once: at most one a slot, each within its slot's cells."""
         if pool_bytes < self.fixed_bytes or tokens > self.slot_cells:
             return 0
-        if not self.block_bytes or not tokens:
+        if not self.cell_bytes or not tokens:
             return self.slots
         return min(self.slots, min(self.cells, self.blocks_in(pool_bytes)) // tokens)
+
+    def steps_in(self, pool_bytes: int) -> tuple[Step, ...]:
+        """How many cells memory of `pool_bytes` bytes holds, line by line."""
+        if not self.cell_bytes:
+            return ()
+        cells = self.blocks_in(pool_bytes)
+        return (Step("cells", f"({pool_bytes} - {self.fixed_bytes}) / {self.cell_bytes:g}", cells, "tokens"),)
 
 
 def cell_pool(model: ModelShape, deployment: Deployment) -> CellPool:
     """The cache that llama.cpp makes for a model. Raises ValueError if the model's layout is not known."""
     whole = replace(deployment, tensor_parallel=1, pipeline_parallel=1)
     specs = layer_specs(_conv_in_fp32(model), whole)
-    context = deployment.context or model.max_context
-    cells = cache_cells(context, deployment.slots, unified=deployment.unified)
+    context, slots = deployment.context or model.max_context, deployment.slots
+    cells = cache_cells(context, slots, unified=deployment.unified)
+    slot_cells = cells if deployment.unified else cells // slots
     growing = _per_cell(specs, Kind.GROWING)
     windowed = _per_cell(specs, Kind.SLIDING) + _per_cell(specs, Kind.CHUNKED)
     window = max((spec.window for spec in specs), default=0)
-    state = sum(spec.layers * spec.state_bytes for spec in specs)
-    fixed = state * deployment.slots
-    if window:
-        fixed += math.ceil(windowed * window_cells(cells, window, deployment.slots, deployment.micro_batch))
+    # A rejected draft is undone from the states before it, so a slot keeps one a proposed token.
+    state = sum(spec.layers * spec.state_bytes for spec in specs) * (1 + deployment.draft_tokens)
+    windows = _window_cells(slot_cells, window, deployment) if windowed else 0
+    fixed = math.ceil(windowed * windows) + state * slots
     return CellPool(
-        block=1,
-        block_bytes=math.ceil(growing),
-        window_bytes=math.ceil(windowed),
+        cell_bytes=growing,
+        window_bytes=windowed,
         window=window,
         state_bytes=state,
         fixed_bytes=fixed,
         cells=cells,
-        slot_cells=cells if deployment.unified else cells // deployment.slots,
-        slots=deployment.slots,
+        slot_cells=slot_cells,
+        slots=slots,
         allocated_bytes=math.ceil(growing * cells) + fixed,
+        steps=(
+            *layer_steps(specs),
+            Step("cells", _cells_formula(context, deployment), cells, "tokens"),
+            Step("growing layers", f"{cells} x {growing:g}", math.ceil(growing * cells), "bytes"),
+            Step("layers with a window", f"{windows} cells x {windowed:g}", math.ceil(windowed * windows), "bytes"),
+            Step("states", f"{slots} slots x {state}", state * slots, "bytes"),
+            Step("allocated at start", "cells, windows and states", math.ceil(growing * cells) + fixed, "bytes"),
+        ),
     )
 
 
+def _window_cells(slot_cells: int, window: int, deployment: Deployment) -> int:
+    """Cells of layers with a window: one cache for all slots if unified, else one a slot."""
+    slots, batch = deployment.slots, deployment.micro_batch
+    if deployment.unified:
+        return window_cells(slot_cells, window, slots, batch)
+    return window_cells(slot_cells, window, 1, batch) * slots
+
+
+def _cells_formula(context: int, deployment: Deployment) -> str:
+    if deployment.unified:
+        return f"{context}, rounded up to 256"
+    return f"{deployment.slots} slots x {context} / {deployment.slots}, each rounded up to 256"
+
+
 def _per_cell(specs: Sequence[LayerSpec], kind: Kind) -> float:
-    return sum(spec.layers * spec.row_bytes / spec.tokens_per_row for spec in specs if spec.kind is kind)
+    return sum((spec.layers * spec.token_bytes for spec in specs if spec.kind is kind), 0.0)
 
 
 def _conv_in_fp32(model: ModelShape) -> ModelShape:
-    recurrent = (GatedDeltaNet, Mamba2, Kda)
     layers = tuple(
-        replace(layers, conv_element_bytes=_CONV_BYTES) if isinstance(layers, recurrent) else layers
+        replace(layers, conv_element_bytes=_CONV_BYTES) if isinstance(layers, GatedDeltaNet | Mamba2 | Kda) else layers
         for layers in model.layers
     )
     return replace(model, layers=layers)

@@ -20,6 +20,7 @@ class Deployment:
     2 with vLLM's asynchronous scheduling. `block`: the engine's base block in tokens, 0 for its default.
     `micro_batch`: llama.cpp's `--ubatch-size`. `value_dtype`: V stored otherwise than K (llama.cpp
     `--cache-type-v`). `draft_tokens`: tokens a built-in drafting head proposes a step, 0 without speculation.
+    `state_element_bytes`: 4 for recurrent states in fp32, 2 in 16 bit (vLLM `--mamba-ssm-cache-dtype`).
     """
 
     engine: str = "vllm"
@@ -36,6 +37,7 @@ class Deployment:
     block: int = 0
     micro_batch: int = 512
     value_dtype: KvDtype | None = None
+    state_element_bytes: int = 4
 
     def __post_init__(self) -> None:
         """Raises ValueError where a count that must be at least one is not."""

@@ -10,7 +10,8 @@ __all__ = ["KvDtype"]
 class KvDtype(Enum):
     """Storage format of the KV cache; the value is bytes per element.
 
-    ggml formats store blocks of 32 elements with their scale: q8_0 34 bytes, q4_0 18 bytes (ggml-common.h).
+    ggml formats store blocks of 32 elements with their scale: q8_0 34 bytes, q4_0 18 bytes (ggml-common.h). NVFP4 has a
+    scale byte for 16 elements, which comes to the same as q4_0.
     """
 
     F32 = 4.0
@@ -48,7 +49,9 @@ _NAMES: dict[str, KvDtype] = {
     "fp8": KvDtype.FP8,
     "fp8_e4m3": KvDtype.FP8,
     "fp8_e5m2": KvDtype.FP8,
+    "fp8_inc": KvDtype.FP8,
     "fp8_ds_mla": KvDtype.FP8,
+    "nvfp4": KvDtype.Q4_0,
     "q8_0": KvDtype.Q8_0,
     "q5_1": KvDtype.Q5_1,
     "q5_0": KvDtype.Q5_0,

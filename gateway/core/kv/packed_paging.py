@@ -25,7 +25,7 @@ def packed_page(rows: int, row_bytes: int) -> int:
 
 
 def packed_groups(specs: Sequence[LayerSpec], deployment: Deployment) -> tuple[PageGroup, ...]:
-    """One group a kind of block table, each with page bytes of its own; the widest is what one pool block takes.
+    """One group for each kind of block table, with page bytes of its own; a pool block takes those of the widest.
 
     Every window's layers are split into groups of about the same depth, chosen so that least is padded.
     """
@@ -33,29 +33,30 @@ def packed_groups(specs: Sequence[LayerSpec], deployment: Deployment) -> tuple[P
     for spec in specs:
         buckets[spec.kind, spec.window, _block(spec)].append(spec)
     repeats = _repeats(buckets.values())
+    stages = deployment.pipeline_parallel
     return tuple(
-        _group(kind, window, block, bucket, repeats, deployment) for (kind, window, block), bucket in buckets.items()
+        _group(kind, window, block, bucket, repeats, stages) for (kind, window, block), bucket in buckets.items()
     )
 
 
-def _group(
-    kind: Kind, window: int, block: int, bucket: list[LayerSpec], repeats: int, deployment: Deployment
-) -> PageGroup:
+def _group(kind: Kind, window: int, block: int, bucket: list[LayerSpec], repeats: int, stages: int) -> PageGroup:
     depth = max(spec.layers for spec in bucket)
     count = -(-depth // repeats) if repeats and _even(bucket) else 1
-    stages = count * deployment.pipeline_parallel
+    parts = count * stages
     page = sum(
-        -(-spec.layers // stages) * packed_page(-(-block // spec.tokens_per_row), math.ceil(spec.row_bytes))
+        spec.on_stage(parts) * packed_page(-(-block // spec.tokens_per_row), math.ceil(spec.row_bytes))
         for spec in bucket
     )
     name = " + ".join(spec.name for spec in bucket)
-    return PageGroup(kind, name, -(-depth // stages), block, page, window, 0, count)
+    return PageGroup(kind, name, -(-depth // parts), block, page, window, count=count)
 
 
 def _block(spec: LayerSpec) -> int:
     if spec.kind is Kind.GROWING:
         return _GROWING_BLOCK
-    return _WINDOW_BLOCK if spec.name.startswith("sliding") else _COMPRESSOR_BLOCK.get(spec.window, _WINDOW_BLOCK)
+    if spec.name.startswith("compressor"):
+        return _COMPRESSOR_BLOCK.get(spec.window, _WINDOW_BLOCK)
+    return _WINDOW_BLOCK
 
 
 def _even(bucket: Sequence[LayerSpec]) -> bool:
@@ -63,7 +64,10 @@ def _even(bucket: Sequence[LayerSpec]) -> bool:
 
 
 def _repeats(buckets: Iterable[Sequence[LayerSpec]]) -> int:
-    """Layers a group such that rounding every even bucket up to whole groups pads least; the larger of equals."""
+    """Layers a group such that rounding every even bucket up to whole groups pads least; the larger of equals.
+
+    0 if no bucket mixes sizes: then nothing need be split.
+    """
     even = [bucket for bucket in buckets if _even(bucket)]
     least = max((bucket[0].layers for bucket in even if len(bucket) > 1), default=0)
     if not least:

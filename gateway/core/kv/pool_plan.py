@@ -70,8 +70,16 @@ class PoolPlan(Protocol):
         """Tokens of a pool of `pool_bytes` bytes as the engine logs them."""
         ...
 
+    def concurrency(self, pool_bytes: int) -> float:
+        """Requests of full length that fit, as the engine logs it."""
+        ...
+
     def sequences(self, pool_bytes: int, tokens: int) -> int:
         """Requests of `tokens` tokens that a pool of `pool_bytes` bytes holds at once."""
+        ...
+
+    def steps_in(self, pool_bytes: int) -> tuple[Step, ...]:
+        """What a pool of `pool_bytes` bytes holds, line by line."""
         ...
 
 

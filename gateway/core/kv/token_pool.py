@@ -1,23 +1,36 @@
-"""SGLang's KV pools: tokens for the growing layers, a second pool for windows, a third for recurrent states."""
+"""SGLang's KV pools: tokens for the growing layers, a second pool for windows, a third for recurrent states.
+
+Read from pool_configurator.py and kv_cache_configurator.py of SGLang 0.5.19 and checked on its logs.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.core.kv.deployment import Deployment
-from gateway.core.kv.layer_spec import Kind, LayerSpec, layer_specs
+from gateway.core.kv.layer_spec import Kind, LayerSpec
+from gateway.core.kv.layer_specs import layer_specs
 from gateway.core.kv.model import ModelShape
-from gateway.core.kv.steps import Step
+from gateway.core.kv.steps import Step, layer_steps
 
 __all__ = ["TokenPool", "token_pool"]
 
 _WINDOW_RATIO = 0.8
 """Tokens of the window pool per token of the growing one (`--swa-full-tokens-ratio`)."""
+_COMPRESSED_WINDOW_RATIO = 0.1
+"""The same for DeepSeek V4, whose windows are short."""
+_COMPRESSED_PAGE = 256
+"""Tokens of a page of DeepSeek V4 (SGLang wants a multiple of 128)."""
+_WINDOW_PAGE = 128
+"""Tokens of a window page of DeepSeek V4; a compressor keeps its inputs once a page."""
 _STATE_RATIO = 0.9
 """Bytes of the state pool per byte of the token pools (`--mamba-full-memory-ratio`)."""
-_SLOTS_CACHED = 3
-"""State slots a running request needs with the radix cache: its own and two for prefixes to be kept."""
+_STATES_CACHED = 3
+"""State slots that a request claims with the radix cache: its own and two for prefixes to be kept."""
+_STATES_BUFFERED = 2
+"""State slots more where drafts are verified ahead of the scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +38,16 @@ class TokenPool:
     """Pages of `block` tokens. Bytes are those of the fullest rank.
 
     `growing` and `windowed`: bytes of one token in the layers of each pool; `window`: tokens that layers with a window
-    keep. `state_bytes`: one state slot; `state_slots`: slots a request needs. `copies`: times the fullest rank's bytes
-    that all ranks together hold. `in_flight`: tokens of one prefill chunk. `context`: the longest request.
+    keep; `window_ratio`: tokens of their pool per token of the growing one. `state_bytes`: one state slot;
+    `state_slots`: slots a request needs. `copies`: times the fullest rank's bytes that all ranks together hold.
+    `in_flight`: tokens of one prefill chunk. `context`: the longest request.
     """
 
     block: int
     growing: float
     windowed: float
     window: int
+    window_ratio: float
     state_bytes: int
     state_slots: int
     copies: float
@@ -42,9 +57,14 @@ class TokenPool:
     allocated_bytes: int = 0
 
     @property
+    def token_bytes(self) -> float:
+        """Bytes of one token of the growing pool with its share of the window pool."""
+        return self.growing + self.window_ratio * self.windowed
+
+    @property
     def block_bytes(self) -> int:
         """Bytes of one page of tokens with its share of the window pool; states are a pool of their own."""
-        return math.ceil(self.block * (self.growing + _WINDOW_RATIO * self.windowed))
+        return math.ceil(self.block * self.token_bytes)
 
     def request_blocks(self, tokens: int) -> int:
         """Pages of the token pool that a request of `tokens` tokens holds."""
@@ -56,40 +76,53 @@ class TokenPool:
 
     def request_bytes(self, tokens: int) -> int:
         """Bytes of all pools that a settled request of `tokens` tokens takes."""
-        return self._bytes(tokens, self.window)
+        return self._bytes(tokens, self.window) + self.state_slots * self.state_bytes
 
     def admission_bytes(self, tokens: int) -> int:
         """The same while a chunk of its prompt is computed: windows are freed only afterwards."""
-        return self._bytes(tokens, self.window + self.in_flight)
+        return self._bytes(tokens, self.window + self.in_flight) + self.state_slots * self.state_bytes
 
     def total_bytes(self, tokens: int) -> int:
         """`request_bytes` over all ranks, copies included."""
         return math.ceil(self.request_bytes(tokens) * self.copies)
 
     def stored_bytes(self, tokens: int) -> int:
-        """Bytes that a request fills: one state, though the radix cache claims more slots."""
-        return self.request_bytes(tokens) - (self.state_slots - 1) * self.state_bytes
+        """Bytes that a request fills: one state, though it claims more slots."""
+        return self._bytes(tokens, self.window) + self.state_bytes
 
     def blocks_in(self, pool_bytes: int) -> int:
         """Pages of the token pool when all pools together take `pool_bytes` bytes."""
-        left = pool_bytes - self._states_in(pool_bytes) * self.state_bytes
-        return int(left // self.block_bytes) if self.block_bytes else 0
+        states = self._states_in(pool_bytes)
+        left = pool_bytes - (states + 1) * self.state_bytes if states else pool_bytes
+        return int(max(0, left) // self.token_bytes) // self.block if self.token_bytes else 0
 
     def capacity_tokens(self, pool_bytes: int) -> int:
         """Tokens of the token pool, the engine's `max_total_num_tokens`."""
         return self.blocks_in(pool_bytes) * self.block
 
+    def concurrency(self, pool_bytes: int) -> float:
+        """Requests of full length that fit."""
+        return float(self.sequences(pool_bytes, self.context))
+
     def sequences(self, pool_bytes: int, tokens: int) -> int:
         """Requests of `tokens` tokens at once: the pool that runs out first bounds them."""
-        bounds = []
+        pages, bounds = self.blocks_in(pool_bytes), []
         if self.growing and tokens:
-            bounds.append(self.blocks_in(pool_bytes) // self.request_blocks(tokens))
+            bounds.append(pages // self.request_blocks(tokens))
         if self.windowed and tokens:
-            held = self._pages(min(tokens, self.window))
-            bounds.append(int(self.blocks_in(pool_bytes) * _WINDOW_RATIO) // held)
+            bounds.append(int(pages * self.window_ratio) // self._pages(min(tokens, self.window)))
         if self.state_bytes:
             bounds.append(self._states_in(pool_bytes) // self.state_slots)
         return min(bounds, default=0)
+
+    def steps_in(self, pool_bytes: int) -> tuple[Step, ...]:
+        """What the pools hold when all together take `pool_bytes` bytes, line by line."""
+        states = self._states_in(pool_bytes)
+        share = f"{pool_bytes} x {_STATE_RATIO} / {1 + _STATE_RATIO} / {self.state_bytes} - 1"
+        return (
+            *((Step("state slots", share, states, "slots"),) if self.state_bytes else ()),
+            Step("tokens", f"what is left / {self.token_bytes:g}", self.capacity_tokens(pool_bytes), "tokens"),
+        )
 
     def _pages(self, tokens: int) -> int:
         return -(-tokens // self.block)
@@ -97,39 +130,67 @@ class TokenPool:
     def _states_in(self, pool_bytes: int) -> int:
         if not self.state_bytes:
             return 0
+        if not self.token_bytes:
+            return max(0, pool_bytes // self.state_bytes - 1)
         return max(0, int(pool_bytes * _STATE_RATIO / (1 + _STATE_RATIO)) // self.state_bytes - 1)
 
     def _bytes(self, tokens: int, kept: int) -> int:
         pages, windows = self._pages(tokens), self._pages(min(tokens, kept))
-        held = self.block * (pages * self.growing + windows * self.windowed)
-        return math.ceil(held) + self.state_slots * self.state_bytes
+        return math.ceil(self.block * (pages * self.growing + windows * self.windowed))
 
 
 def token_pool(model: ModelShape, deployment: Deployment) -> TokenPool:
     """The pools that SGLang makes for a model. Raises ValueError if the model's layout is not known."""
     specs = layer_specs(model, deployment)
     stages = deployment.pipeline_parallel
-    growing = [spec for spec in specs if spec.kind is Kind.GROWING]
-    windowed = [spec for spec in specs if spec.kind in (Kind.SLIDING, Kind.CHUNKED)]
+    tokens = [spec for spec in specs if spec.kind is not Kind.STATE]
     states = [spec for spec in specs if spec.kind is Kind.STATE]
-    on_rank = sum(_on_stage(spec, stages) * _per_token(spec) for spec in growing + windowed)
-    everywhere = sum(spec.layers * _per_token(spec) for spec in growing + windowed)
+    windows = [spec for spec in tokens if spec.kind is not Kind.GROWING]
+    compressed = any(spec.compressed for spec in specs)
+    growing = _per_token([spec for spec in tokens if spec.kind is Kind.GROWING], stages)
+    windowed = _per_token(windows, stages)
+    if compressed and not deployment.draft_tokens:
+        # The drafting layer of V4 has its window whether it runs or not.
+        windowed += model.draft_layers * sum(spec.token_bytes for spec in windows if not _is_compressor(spec))
+    ratio = _COMPRESSED_WINDOW_RATIO if compressed else _WINDOW_RATIO if growing else 1.0
+    state = sum(spec.on_stage(stages) * spec.state_bytes for spec in states)
+    on_rank = _per_token(tokens, stages) or float(state)
+    everywhere = _per_token(tokens, 1) or float(sum(spec.layers * spec.state_bytes for spec in states))
+    cell = growing + ratio * windowed
     return TokenPool(
-        block=deployment.block or 1,
-        growing=sum(_on_stage(spec, stages) * _per_token(spec) for spec in growing),
-        windowed=sum(_on_stage(spec, stages) * _per_token(spec) for spec in windowed),
-        window=max((spec.window for spec in windowed), default=0),
-        state_bytes=sum(_on_stage(spec, stages) * spec.state_bytes for spec in states),
-        state_slots=_SLOTS_CACHED if deployment.prefix_caching else 1,
+        block=deployment.block or (_COMPRESSED_PAGE if compressed else 1),
+        growing=growing,
+        windowed=windowed,
+        window=max((spec.window for spec in windows), default=0),
+        window_ratio=ratio,
+        state_bytes=state,
+        state_slots=_state_slots(deployment),
         copies=deployment.tensor_parallel * (everywhere / on_rank if on_rank else 1.0),
         in_flight=deployment.in_flight,
         context=deployment.context or model.max_context,
+        steps=(
+            *layer_steps(specs),
+            Step("token in the growing layers", "sum over the layers of one rank", growing, "bytes"),
+            Step("token in the layers with a window", "sum over the layers of one rank", windowed, "bytes"),
+            Step("token with its share of the window pool", f"{growing:g} + {ratio} x {windowed:g}", cell, "bytes"),
+            Step("states of a request", f"{_state_slots(deployment)} slots x {state}", state, "bytes a slot"),
+        ),
     )
 
 
-def _on_stage(spec: LayerSpec, stages: int) -> int:
-    return -(-spec.layers // stages)
+def _state_slots(deployment: Deployment) -> int:
+    if not deployment.prefix_caching:
+        return 1 + deployment.draft_tokens
+    return _STATES_CACHED + (_STATES_BUFFERED + deployment.draft_tokens if deployment.draft_tokens else 0)
 
 
-def _per_token(spec: LayerSpec) -> float:
-    return spec.row_bytes / spec.tokens_per_row
+def _is_compressor(spec: LayerSpec) -> bool:
+    return spec.name.startswith("compressor")
+
+
+def _per_token(specs: Sequence[LayerSpec], stages: int) -> float:
+    total = 0.0
+    for spec in specs:
+        share = spec.window / _WINDOW_PAGE if _is_compressor(spec) else 1.0
+        total += spec.on_stage(stages) * spec.token_bytes * share
+    return total

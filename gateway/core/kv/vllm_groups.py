@@ -11,18 +11,22 @@ from gateway.core.kv.layer_spec import Kind, LayerSpec
 from gateway.core.kv.packed_paging import packed_groups
 from gateway.core.kv.page_group import PageGroup
 
-__all__ = ["BLOCK", "LATENT_BLOCK", "vllm_groups"]
+__all__ = ["base_block", "vllm_groups"]
 
-BLOCK = 16
+_BLOCK = 16
 """Tokens per block where no attention kernel asks for more."""
-LATENT_BLOCK = 64
+_LATENT_BLOCK = 64
 """Tokens per block of latent attention: what FlashMLA's kernels need."""
+_LATENT_GRANULE = 128
+"""Steps in which the blocks of a hybrid with latent attention grow."""
 _CLOSE = 1.5
 """If the largest class of layers is under this many times the smallest, it sets the group size, not the smallest."""
 
 
 def vllm_groups(specs: Sequence[LayerSpec], deployment: Deployment) -> tuple[PageGroup, ...]:
     """Groups of equal page bytes, save for packed models, whose groups have pages of their own."""
+    if not specs:
+        return ()
     if any(spec.compressed for spec in specs):
         return packed_groups(specs, deployment)
     block = base_block(specs, deployment)
@@ -32,27 +36,31 @@ def vllm_groups(specs: Sequence[LayerSpec], deployment: Deployment) -> tuple[Pag
 
 
 def base_block(specs: Sequence[LayerSpec], deployment: Deployment) -> int:
-    """Tokens per block before any growth; a state's page makes the blocks of hybrids grow to it."""
-    block = deployment.block or (LATENT_BLOCK if any(spec.latent for spec in specs) else BLOCK)
+    """Tokens per block: the kernel's or the configured one, in hybrids grown until it holds a state's page."""
+    latent = any(spec.latent for spec in specs)
+    block = deployment.block or (_LATENT_BLOCK if latent else _BLOCK)
     state = max((spec.state_bytes for spec in specs), default=0)
-    attention = max((spec.row_bytes for spec in specs if spec.kind is Kind.GROWING), default=0.0)
-    return max(block, hybrid_block(state, math.ceil(attention))) if state and attention else block
+    row = max((spec.row_bytes for spec in specs if spec.kind is Kind.GROWING), default=0.0)
+    if not state or not row:
+        return block
+    granule = _LATENT_GRANULE if latent else _BLOCK
+    return max(block, hybrid_block(state, math.ceil(row), granule))
 
 
 def state_pages(deployment: Deployment) -> int:
-    """Pages a request holds in each group of recurrent layers: the last state, one for the next with prefix caching."""
+    """Pages a request holds in each group of recurrent layers: its state, the one to be kept, one a proposed token."""
     return (2 if deployment.prefix_caching else 1) + deployment.draft_tokens
 
 
 def _one_group(specs: Sequence[LayerSpec], block: int, deployment: Deployment) -> PageGroup:
     # Layers that need the same number of blocks share a table even where their rows differ in size.
-    parts = [(-(-spec.layers // deployment.pipeline_parallel), spec.page_bytes(block)) for spec in specs]
+    stages = deployment.pipeline_parallel
     return PageGroup(
         specs[0].kind,
         " + ".join(spec.name for spec in specs),
-        max(layers for layers, _ in parts),
+        max(spec.on_stage(stages) for spec in specs),
         block,
-        sum(layers * page for layers, page in parts),
+        sum(spec.on_stage(stages) * spec.page_bytes(block) for spec in specs),
         specs[0].window,
     )
 
@@ -62,21 +70,15 @@ def _equal_groups(specs: Sequence[LayerSpec], block: int, deployment: Deployment
     page = max(pages)
     counts = [spec.layers for spec in specs]
     size = max(counts) if max(counts) < _CLOSE * min(counts) else min(counts)
-    on_rank = -(-size // deployment.pipeline_parallel)
+    on_stage = -(-size // deployment.pipeline_parallel)
     groups = []
     for spec, own in zip(specs, pages, strict=True):
         # Smaller pages take more tokens a block where that comes out even; else they are padded.
         wider = block * (page // own) if spec.kind is not Kind.STATE and page % own == 0 else block
+        count = -(-spec.layers // size)
+        held = state_pages(deployment) if spec.kind is Kind.STATE else 0
+        padding = count * size - spec.layers
         groups.append(
-            PageGroup(
-                spec.kind,
-                spec.name,
-                on_rank,
-                wider,
-                on_rank * page,
-                spec.window,
-                state_pages(deployment) if spec.kind is Kind.STATE else 0,
-                -(-spec.layers // size),
-            )
+            PageGroup(spec.kind, spec.name, on_stage, wider, on_stage * page, spec.window, held, count, padding)
         )
     return tuple(groups)
