@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from gateway.core.kv.deployment import Deployment
 from gateway.core.kv.layer_spec import Kind, LayerSpec
 from gateway.core.kv.layer_specs import layer_specs
+from gateway.core.kv.linear_state import Mamba1, ShortConvolution
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.recurrent import GatedDeltaNet, Kda, Mamba2
 from gateway.core.kv.sequence_cells import cache_cells, window_cells
@@ -16,6 +17,7 @@ from gateway.core.kv.steps import Step, layer_steps
 
 __all__ = ["CellPool", "cell_pool"]
 
+_Convolving = GatedDeltaNet | Mamba2 | Kda | Mamba1 | ShortConvolution
 _CONV_BYTES = 4
 """llama.cpp keeps the tail of a convolution in fp32, as it does the state."""
 
@@ -154,7 +156,7 @@ def _per_cell(specs: Sequence[LayerSpec], kind: Kind) -> float:
 
 def _conv_in_fp32(model: ModelShape) -> ModelShape:
     layers = tuple(
-        replace(layers, conv_element_bytes=_CONV_BYTES) if isinstance(layers, GatedDeltaNet | Mamba2 | Kda) else layers
+        replace(layers, conv_element_bytes=_CONV_BYTES) if isinstance(layers, _Convolving) else layers
         for layers in model.layers
     )
     return replace(model, layers=layers)

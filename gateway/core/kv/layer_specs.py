@@ -11,6 +11,8 @@ from gateway.core.kv.grouped import ChunkedLocalGqa, FullGqa, SlidingGqa
 from gateway.core.kv.latent import CompressedMla, CompressorState, DsaIndexer, Mla, SlidingMla
 from gateway.core.kv.layer_spec import Kind, LayerSpec
 from gateway.core.kv.layers import AttentionLayers
+from gateway.core.kv.linear_specs import linear_spec
+from gateway.core.kv.linear_state import LightningAttention, Mamba1, ShortConvolution
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.recurrent import GatedDeltaNet, Kda, Mamba2
 
@@ -60,6 +62,11 @@ def _specs(layers: AttentionLayers, deployment: Deployment, longer: int) -> Iter
                 state_element_bytes=deployment.state_element_bytes,
             )
             yield _recurrent(grown, deployment.tensor_parallel)
+        case Mamba1() | LightningAttention():
+            sized = replace(layers, state_element_bytes=deployment.state_element_bytes)
+            yield linear_spec(sized, deployment.tensor_parallel)
+        case ShortConvolution():
+            yield linear_spec(layers, deployment.tensor_parallel)
 
 
 def _grouped(layers: FullGqa | SlidingGqa | ChunkedLocalGqa, deployment: Deployment) -> LayerSpec:

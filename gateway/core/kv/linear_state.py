@@ -14,8 +14,6 @@ from gateway.core.kv.shape import KvShape
 
 __all__ = ["LightningAttention", "Mamba1", "ShortConvolution"]
 
-_STATE_BYTES = 4
-
 
 @dataclass(frozen=True, slots=True)
 class Mamba1:
@@ -26,12 +24,13 @@ class Mamba1:
     state: int
     conv_kernel: int = 4
     conv_element_bytes: int = 2
+    state_element_bytes: int = 4
 
     def shape(self, dtype: KvDtype, tp: int = 1) -> KvShape:  # noqa: ARG002 - fp32 whatever the KV dtype
         """`layers * [inner*state*4 + inner*(conv-1)*2]`, split by channels."""
         inner = split_over_ranks(self.inner, tp)
-        each = inner * self.state * _STATE_BYTES + inner * (self.conv_kernel - 1) * self.conv_element_bytes
-        return KvShape(state_bytes=self.layers * each)
+        tail = inner * (self.conv_kernel - 1) * self.conv_element_bytes
+        return KvShape(state_bytes=self.layers * (inner * self.state * self.state_element_bytes + tail))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,12 @@ class LightningAttention:
     layers: int
     heads: int
     head_dim: int
+    state_element_bytes: int = 4
 
     def shape(self, dtype: KvDtype, tp: int = 1) -> KvShape:  # noqa: ARG002 - fp32 whatever the KV dtype
         """`layers * heads*dim*dim*4`, split by heads."""
-        return KvShape(state_bytes=self.layers * split_over_ranks(self.heads, tp) * self.head_dim**2 * _STATE_BYTES)
+        state = split_over_ranks(self.heads, tp) * self.head_dim**2 * self.state_element_bytes
+        return KvShape(state_bytes=self.layers * state)
 
 
 @dataclass(frozen=True, slots=True)
