@@ -9,9 +9,10 @@ from gateway.core.kv.grouped import ChunkedLocalGqa, EncoderOnly, FullGqa, KvSha
 from gateway.core.kv.hf_config.compressed import compressed_layers, is_compressed
 from gateway.core.kv.hf_config.kinds import LayerKind, layer_kinds, window_of
 from gateway.core.kv.hf_config.latent import index_layers, latent_layer, unfolded_dim, uses_latent
+from gateway.core.kv.hf_config.nesting import depth_of
 from gateway.core.kv.hf_config.recurrent import recurrent_layer
-from gateway.core.kv.hf_config.values import Values
 from gateway.core.kv.layers import AttentionLayers
+from gateway.core.kv.values import Values
 
 __all__ = ["HEADS", "HIDDEN", "Attention", "head_dim", "key_value_heads", "layers_of", "query_heads"]
 
@@ -39,7 +40,7 @@ class Attention:
 
 def layers_of(values: Values, max_context: int) -> Attention:
     """Every layer's cache. Raises ModelFileError naming the key that is missing or contradicts another."""
-    depth = values.depth()
+    depth = depth_of(values)
     if _encodes(values):
         return Attention((LayerKind.NONE,) * depth, (EncoderOnly(depth),))
     if values.flag("is_encoder_decoder"):
@@ -100,7 +101,7 @@ def _layer(values: Values, kind: LayerKind, layer: int, max_context: int) -> lis
 
 
 def _grouped(values: Values, kind: LayerKind, layer: int, max_context: int) -> AttentionLayers:
-    heads, wide = key_value_heads(values, values.depth())[layer], head_dim(values)
+    heads, wide = key_value_heads(values, depth_of(values))[layer], head_dim(values)
     if kind is LayerKind.CHUNKED:
         return ChunkedLocalGqa(1, heads, wide, values.positive("attention_chunk_size"))
     if kind is LayerKind.SLIDING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gateway.core.kv.described import ModelFileError
-from gateway.core.kv.hf_config.values import Values
 from gateway.core.kv.latent import CompressedMla, CompressorState, DsaIndexer, SlidingMla
 from gateway.core.kv.layers import AttentionLayers
+from gateway.core.kv.values import Values
 
 __all__ = ["compressed_layers", "is_compressed"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.core.kv.hf_config.values import Values
+from gateway.core.kv.values import Values
 
 __all__ = ["max_context"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.core.kv.hf_config.attention import HIDDEN
-from gateway.core.kv.hf_config.values import Values
+from gateway.core.kv.values import Values
 
 __all__ = ["FeedForward", "feed_forward"]
 

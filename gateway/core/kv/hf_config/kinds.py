@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 
 from gateway.core.kv.described import ModelFileError
-from gateway.core.kv.hf_config.values import Values
+from gateway.core.kv.values import Values
 
 __all__ = ["LayerKind", "layer_kinds", "window_of"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gateway.core.kv.described import ModelFileError
 from gateway.core.kv.hf_config.kinds import LayerKind
-from gateway.core.kv.hf_config.values import Values
 from gateway.core.kv.latent import DsaIndexer, Mla
 from gateway.core.kv.layers import AttentionLayers
+from gateway.core.kv.values import Values
 
 __all__ = ["index_layers", "latent_layer", "unfolded_dim", "uses_latent"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.core.kv.dtype import KvDtype
-from gateway.core.kv.hf_config.values import Values
 from gateway.core.kv.hf_config.weights import Weights
+from gateway.core.kv.values import Values
 
 __all__ = ["kv_format", "weights_bytes", "weights_format"]
 

@@ -9,10 +9,11 @@ from gateway.core.kv.described import DescribedModel, ModelFileError, gathered
 from gateway.core.kv.hf_config.attention import HIDDEN, layers_of
 from gateway.core.kv.hf_config.context import max_context
 from gateway.core.kv.hf_config.families import DEFAULTS, KNOWN
+from gateway.core.kv.hf_config.nesting import depth_of, text_model
 from gateway.core.kv.hf_config.quantization import kv_format, weights_bytes, weights_format
-from gateway.core.kv.hf_config.values import Values, text_model
 from gateway.core.kv.hf_config.weights import VOCABULARY, weights_of
 from gateway.core.kv.model import ModelShape
+from gateway.core.kv.values import Values
 
 __all__ = ["model_from_config"]
 
@@ -50,7 +51,7 @@ def model_from_config(config: Mapping[str, Any], *, name: str = "") -> Described
         experts_per_token=weights.per_token,
         max_context=context,
         hidden=values.positive(*HIDDEN),
-        depth=values.depth(),
+        depth=depth_of(values),
         vocab=values.whole(*VOCABULARY, default=0),
         draft_layers=_draft_layers(values),
         source="its config.json",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gateway.core.kv.described import ModelFileError
 from gateway.core.kv.hf_config.kinds import LayerKind
-from gateway.core.kv.hf_config.values import Values
 from gateway.core.kv.layers import AttentionLayers
 from gateway.core.kv.linear_state import LightningAttention, Mamba1, ShortConvolution
 from gateway.core.kv.recurrent import GatedDeltaNet, Kda, Mamba2
+from gateway.core.kv.values import Values
 
 __all__ = ["recurrent_layer"]
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from gateway.core.kv.grouped import ChunkedLocalGqa, FullGqa, SlidingGqa
 from gateway.core.kv.hf_config.attention import HIDDEN, Attention, query_heads
 from gateway.core.kv.hf_config.experts import feed_forward, sparse_layers
-from gateway.core.kv.hf_config.values import Values
+from gateway.core.kv.hf_config.nesting import depth_of
 from gateway.core.kv.latent import Mla, SlidingMla
 from gateway.core.kv.layers import AttentionLayers
 from gateway.core.kv.linear_state import LightningAttention, Mamba1, ShortConvolution
 from gateway.core.kv.recurrent import GatedDeltaNet, Kda, Mamba2
+from gateway.core.kv.values import Values
 
 __all__ = ["VOCABULARY", "Weights", "weights_of"]
 
@@ -38,7 +39,7 @@ def weights_of(values: Values, attention: Attention) -> Weights:
     Raises ModelFileError naming the key that is missing.
     """
     hidden, vocabulary = values.positive(*HIDDEN), values.whole(*VOCABULARY, default=0)
-    depth = values.depth()
+    depth = depth_of(values)
     mixers = sum(_mixer(values, layer, hidden) for layer in attention.layers) + _block_feed_forward(values, hidden)
     fed = feed_forward(values, _fed_layers(values, depth))
     table = float(hidden * vocabulary)

@@ -1,4 +1,4 @@
-"""Reading keys of a config.json: several spellings of one key, nested text models, whole numbers that are checked."""
+"""Reading keys of a model's file: several spellings of one key, whole numbers that are checked, errors that name it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import Any
 
 from gateway.core.kv.described import ModelFileError
 
-__all__ = ["Values", "text_model"]
+__all__ = ["Values"]
 
 _LARGEST = 2**40
-_NESTED = ("text_config", "llm_config", "language_config", "language_model", "thinker_config", "text_model_config")
-_MAX_LAYERS = 4096
-DEPTH = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
 class Values:
@@ -40,7 +37,7 @@ class Values:
         found = self.get(*keys)
         if found is None:
             if default is None:
-                raise ModelFileError(f"{keys[0]} is missing")
+                raise ModelFileError(f"{self.spelled(keys[0])} is missing")
             return default
         if isinstance(found, float) and found == int(found):
             found = int(found)
@@ -86,28 +83,15 @@ class Values:
         """A list, or None when absent; raises ModelFileError when it is something else."""
         found = self.get(key)
         if found is not None and not isinstance(found, list):
-            raise ModelFileError(f"{key} must be a list, not {_shown(found)}")
+            raise ModelFileError(f"{self.spelled(key)} must be a list, not {_shown(found)}")
         return found
 
-    def depth(self) -> int:
-        """Layers of the model; raises ModelFileError when absent, 0 or absurd."""
-        listed = self.listed("layers_block_type")
-        found = self.positive(*DEPTH, default=len(listed) if listed else None)
-        if found > _MAX_LAYERS:
-            raise ModelFileError(f"num_hidden_layers is {found}: no model has so many layers")
-        return found
+    def spelled(self, key: str) -> str:
+        """A key as a person finds it in the file."""
+        return key
 
     def _named(self, keys: tuple[str, ...]) -> str:
-        return next((key for key in keys if self.get(key) is not None), keys[0])
-
-
-def text_model(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The part of a config.json that describes the language model: of a multimodal model, the nested one."""
-    for key in _NESTED:
-        nested = config.get(key)
-        if isinstance(nested, Mapping) and nested:
-            return text_model(nested)
-    return config
+        return self.spelled(next((key for key in keys if self.get(key) is not None), keys[0]))
 
 
 def _shown(value: Any) -> str:
