@@ -101,8 +101,9 @@ class LlamaCpp(Asked):
             return Load(loading=True)
         found = samples(text(answers, "/metrics"), (_RUNNING, _WAITING, _GENERATED))
         told = {name: sum(sample.value for sample in family) for name, family in found.items()}
-        busy = [slot for slot in json_list(answers, "/slots") if slot.get("is_processing") is True]
-        has_slots = bool(json_list(answers, "/slots"))
+        slots = json_list(answers, "/slots")
+        busy = [slot for slot in slots if slot.get("is_processing") is True]
+        has_slots = bool(slots)
         running = told.get(_RUNNING)
         if running is None and has_slots:
             running = len(busy)
@@ -112,6 +113,7 @@ class LlamaCpp(Asked):
             waiting=None if waiting is None else int(waiting),
             kv_tokens=sum(map(_slot_tokens, busy)) if has_slots else None,
             tokens_generated=told.get(_GENERATED),
+            capacity=(len(slots), count(slots[0].get("n_ctx")) or 0) if has_slots else None,
         )
 
     def failure(self, status: int, payload: bytes) -> Failure:

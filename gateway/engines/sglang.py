@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from gateway.core.kv.engine_pool import EnginePool
 from gateway.engines.adapter import Answer, Counting, Facts, FoundModel, Load, Probe, Traits
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
@@ -29,6 +30,7 @@ _RUNNING, _WAITING = "sglang:num_running_reqs", "sglang:num_queue_reqs"
 _USED, _USAGE = "sglang:num_used_tokens", "sglang:token_usage"
 _GENERATED, _START = "sglang:generation_tokens_total", "process_start_time_seconds"
 _FAMILIES = (_RUNNING, _WAITING, _USED, _USAGE, _GENERATED, _START)
+_GIB = 1024**3
 _RANKS = ("tp_rank", "pp_rank", "moe_ep_rank")
 """Labels of ranks that work on the same requests; data-parallel ranks have requests of their own."""
 _INFO, _INFO_BEFORE = Probe("GET", "/server_info", kept=True), Probe("GET", "/get_server_info", kept=True)
@@ -95,6 +97,7 @@ class SgLang(Asked):
             slots=_slots(info, states),
             pool_tokens=each * max(1, len(states)) if each else None,
             block=page,
+            pool=_pool(info, states),
             version=version if isinstance(version, str) else None,
             abilities=_abilities(info, model),
             surfaces=_surfaces(answers, info, model),
@@ -150,6 +153,20 @@ def _each_rank(info: Mapping[str, Any], states: list[dict[str, Any]]) -> int | N
         if told is not None:
             return told
     return count(info.get("max_total_num_tokens"))
+
+
+def _pool(info: Mapping[str, Any], states: list[dict[str, Any]]) -> EnginePool:
+    """Bytes and number format of the token pool, and what memory it was given (`--mem-fraction-static`)."""
+    memory = next((each for state in states if isinstance(each := state.get("memory_usage"), dict)), {})
+    size, share, dtype = memory.get("kvcache"), info.get("mem_fraction_static"), info.get("kv_cache_dtype")
+    keeps = info.get("disable_radix_cache")
+    return EnginePool(
+        bytes=int(size * _GIB) if isinstance(size, int | float) and size > 0 else None,
+        dtype=dtype if isinstance(dtype, str) and dtype != "auto" else None,
+        memory_share=share if isinstance(share, float) and 0 < share <= 1 else None,
+        prefix_caching=not keeps if isinstance(keeps, bool) else None,
+        groups=max(1, len(states)),
+    )
 
 
 def _slots(info: Mapping[str, Any], states: list[dict[str, Any]]) -> int | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from gateway.core.kv.engine_pool import NOTHING_TOLD, EnginePool
 
 __all__ = ["Answer", "Facts", "FoundModel", "Load", "Probe"]
 
@@ -68,7 +70,8 @@ class Facts:
     slots: requests that run at once. pool_tokens: tokens of KV cache for all of them together. block: tokens of a KV
     block. unified: slots share one pool (llama.cpp). abilities: as in ChatRequest.needs. surfaces: names of
     `wire.surfaces` that it was found to speak; None: not told, its traits count. notes: what was assumed, for
-    `kvgate check`. loading: the engine is up but its model is not.
+    `kvgate check`. loading: the engine is up but its model is not. pool: what else it tells of its KV pool. started_at:
+    Unix seconds of its start.
     """
 
     models: tuple[FoundModel, ...] = ()
@@ -81,6 +84,8 @@ class Facts:
     surfaces: frozenset[str] | None = None
     notes: tuple[str, ...] = ()
     loading: bool = False
+    pool: EnginePool = NOTHING_TOLD
+    started_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,8 @@ class Load:
     """A sample of an engine's load.
 
     running, waiting: requests. kv_usage: share of the KV pool in use, 0 to 1. kv_tokens: tokens in it. preemptions,
-    tokens_generated: counters since its start. restarted_at: Unix seconds of its start.
+    tokens_generated: counters since its start. restarted_at: Unix seconds of its start. capacity: figures that only a
+    restart changes, in whatever order the adapter likes.
     """
 
     running: int | None = None
@@ -99,3 +105,4 @@ class Load:
     tokens_generated: float | None = None
     restarted_at: float | None = None
     loading: bool = False
+    capacity: tuple[int, ...] | None = field(default=None, compare=False)

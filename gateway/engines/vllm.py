@@ -12,8 +12,9 @@ from gateway.engines.adapter import Answer, Counting, Facts, FoundModel, Load, P
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
 from gateway.engines.counting import anthropic_count, asked_whole, picked
-from gateway.engines.metrics_text import Sample, samples
+from gateway.engines.metrics_text import samples
 from gateway.engines.routes import OPENAPI, listed
+from gateway.engines.vllm_pool import block_of, engine_pool, pool_tokens
 
 __all__ = ["Vllm"]
 
@@ -63,7 +64,7 @@ class Vllm(Asked):
     loading: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/metrics"),)
 
     def facts(self, answers: Mapping[str, Answer]) -> Facts:
-        """Windows from `/v1/models`, pool and block from the labels of `vllm:cache_config_info`.
+        """Windows from `/v1/models`; pool, block and its start from `/metrics`.
 
         Surfaces come from its list of paths. Routes depend on what the model can do: an embedding model has no chat.
         """
@@ -72,7 +73,8 @@ class Vllm(Asked):
             for item in json_list(answers, "/v1/models", "data")
             if isinstance(item.get("id"), str)
         )
-        configs = samples(text(answers, "/metrics"), (_CONFIG,)).get(_CONFIG, [])
+        page = samples(text(answers, "/metrics"), (_CONFIG, _START))
+        configs = page.get(_CONFIG, [])
         version = json_object(answers, "/version").get("version")
         notes = [
             "vLLM does not tell how many requests it runs at once (max_num_seqs), nor whether it parses tool calls"
@@ -81,8 +83,10 @@ class Vllm(Asked):
             notes.append("vLLM's KV cache size is not known: is /metrics reachable?")
         return Facts(
             models=models,
-            pool_tokens=_pool(configs),
-            block=_label(configs[0], "block_size") if configs else None,
+            pool_tokens=pool_tokens(configs),
+            block=block_of(configs),
+            pool=engine_pool(configs),
+            started_at=min((sample.value for sample in page.get(_START, ())), default=None),
             version=version if isinstance(version, str) else None,
             abilities=frozenset({"tools", "json_schema", "logprobs"}),
             surfaces=listed(answers),
@@ -99,7 +103,8 @@ class Vllm(Asked):
 
         shares = next(([sample.value for sample in found[name]] for name in _USAGE if name in found), [])
         usage = sum(shares) / len(shares) if shares else None
-        pool = _pool(found.get(_CONFIG, []))
+        configs = found.get(_CONFIG, [])
+        pool = pool_tokens(configs)
         running, waiting = total(_RUNNING), total(_WAITING)
         return Load(
             running=None if running is None else int(running),
@@ -109,6 +114,7 @@ class Vllm(Asked):
             preemptions=total(_PREEMPTIONS),
             tokens_generated=total(_GENERATED),
             restarted_at=total(_START),
+            capacity=(pool, block_of(configs) or 0) if pool else None,
         )
 
     def headers(self, request_id: str) -> Mapping[str, str]:
@@ -138,21 +144,3 @@ class Vllm(Asked):
             waiting=None if waiting is None else int(waiting),
             kv_usage=metrics.get("kv_cache_usage_perc"),
         )
-
-
-def _pool(configs: list[Sample]) -> int | None:
-    total = 0
-    for config in configs:
-        size = _label(config, "kv_cache_size_tokens")
-        if size is None:
-            blocks, block = _label(config, "num_gpu_blocks"), _label(config, "block_size")
-            if blocks is None or block is None:
-                return None
-            size = blocks * block
-        total += size
-    return total or None
-
-
-def _label(config: Sample, name: str) -> int | None:
-    value = config.labels.get(name, "")
-    return int(value) if value.isdecimal() and int(value) > 0 else None

@@ -107,7 +107,8 @@ class Member:
         ours = max(self.peak_running, totals.running)
         self.foreign_running = max(0, load.running - ours) if load.running is not None else 0
         used = load.kv_tokens
-        if used is None and load.kv_usage is not None:
+        if load.kv_usage is not None and self.capacity.pool_tokens:
+            # A share is in whatever unit the pool is counted in here; an engine's own tokens may be another.
             used = int(load.kv_usage * self.capacity.pool_tokens)
         if used is not None:
             beyond = max(0, used - max(self.peak_reserved, totals.reserved))

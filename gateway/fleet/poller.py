@@ -12,6 +12,7 @@ from gateway.config import catalog
 from gateway.engines.adapter import Answer, Engine, Facts, Load
 from gateway.fleet.discovery import discover
 from gateway.fleet.probing import ProbeFailed, Prober, Target
+from gateway.fleet.restarts import Incarnation
 
 __all__ = ["Listener", "Poller"]
 
@@ -42,6 +43,9 @@ class Listener(Protocol):
     def unreachable(self, name: str, error: str, refused: bool) -> None:
         """The engine did not answer."""
 
+    def restarted(self, name: str) -> None:
+        """The engine was started anew between two answers; `discovered` follows."""
+
 
 class Poller:
     """Watches one backend until stopped. `interval` in seconds between samples, never below the adapter's floor."""
@@ -58,6 +62,7 @@ class Poller:
         self._due = self._sampled_at = 0.0
         self._was: str = "unknown"
         self._kept: dict[str, Answer] = {}
+        self._incarnation = Incarnation()
         self._forget_at = 0.0
         self._again = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -117,14 +122,21 @@ class Poller:
                 if load.loading:
                     self._changed("loading", "loading its model")
                     self._listener.loading(name)
-                else:
+                    return
+                if not self._incarnation.sampled(load):
                     self._listener.sampled(name, load)
-                return
+                    return
+                self._restarted()
             if clock.monotonic() >= self._forget_at:
                 self._kept.clear()
                 self._forget_at = clock.monotonic() + FORGET
             answers = await discover(self._prober, self.target, engine, self.timeout, self._kept)
             facts = engine.facts(answers)
+            if not facts.loading and self._incarnation.discovered(facts) and self._was == "up":
+                # What was kept of the former process is in these facts.
+                self._restarted()
+                facts = engine.facts(await discover(self._prober, self.target, engine, self.timeout, self._kept))
+                self._incarnation.discovered(facts)
         except ProbeFailed as error:
             self._changed("down", f"unreachable: {error}")
             self._listener.unreachable(name, str(error), error.refused)
@@ -144,11 +156,17 @@ class Poller:
         self._changed("up", f"serves {', '.join(m.id for m in facts.models) or 'no model'}")
         self._listener.discovered(name, facts)
 
+    def _restarted(self) -> None:
+        """Nothing that was read before counts any more."""
+        self._changed("restarted", "was started anew")
+        self._listener.restarted(self.target.name)
+
     def _changed(self, state: str, what: str) -> None:
         if state != self._was:
             self._was = state
             if state != "up":
                 self._kept.clear()
+                self._incarnation.forget()
             (log.info if state == "up" else log.warning)("backend %s: %s", self.target.name, what)
 
 

@@ -108,6 +108,11 @@ class Roster:
         member = self._members[name]
         member.probed, member.error = Probed.LOADING, "loading its model"
 
+    def restarted(self, name: str) -> None:
+        """An engine was started anew unseen: nothing new is sent there until it has said again what it is."""
+        member = self._members[name]
+        member.probed, member.error = Probed.LOADING, "was started anew"
+
     def unreachable(self, name: str, error: str, refused: bool, now: float) -> bool:
         """An engine did not answer.
 

@@ -102,6 +102,11 @@ class Watch:
             self._roster.loading(name)
             self._changed()
 
+    def restarted(self, name: str) -> None:
+        """The engine was started anew between two answers; `discovered` follows."""
+        if self._roster.get(name) is not None:
+            self._roster.restarted(name)
+
     def unreachable(self, name: str, error: str, refused: bool) -> None:
         """The engine did not answer."""
         if self._roster.get(name) is not None and self._roster.unreachable(name, error, refused, clock.monotonic()):

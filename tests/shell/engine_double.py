@@ -181,7 +181,7 @@ def vllm(
     listed["data"][0] |= {"id": model, "root": model, "max_model_len": window}
     pages = {
         "/v1/models": page(listed),
-        "/metrics": vllm_metrics(pool=pool, block=block),
+        "/metrics": vllm_metrics(pool=pool, block=block, window=window),
         "/version": page(RECORDED("vllm", "get_version").body),
         "/health": page(b""),
     }
@@ -189,13 +189,26 @@ def vllm(
 
 
 def vllm_metrics(
-    *, pool: int = 2_097_152, block: int = 16, running: int = 0, usage: float = 0.0, edit: Callable[[str], str] = str
+    *,
+    pool: int = 2_097_152,
+    block: int = 16,
+    window: int = 2048,
+    running: int = 0,
+    usage: float = 0.0,
+    edit: Callable[[str], str] = str,
 ) -> Script:
     """vLLM's metrics page with these figures; `edit` changes its text further."""
     recorded = RECORDED("vllm", "get_metrics")
     text = recorded.body.decode()
-    for label, value in (("kv_cache_size_tokens", pool), ("block_size", block), ("num_gpu_blocks", pool // block)):
-        text = re.sub(rf'([{{,]{label}=")\d+"', rf'\g<1>{value}"', text)
+    figures = {
+        "kv_cache_size_tokens": pool,
+        "block_size": block,
+        "effective_attention_block_size": block,
+        "num_gpu_blocks": pool // block,
+        "kv_cache_max_concurrency": pool / window,
+    }
+    for label, value in figures.items():
+        text = re.sub(rf'([{{,]{label}=")[\d.]+"', rf'\g<1>{value}"', text)
     for name, number in (("num_requests_running", running), ("kv_cache_usage_perc", usage)):
         text = re.sub(rf"^(vllm:{name}{{.*}}) .*$", rf"\g<1> {number}", text, flags=re.MULTILINE)
     return _text(recorded, edit(text).encode())
