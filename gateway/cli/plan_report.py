@@ -1,0 +1,160 @@
+"""What a plan says, as values: which instances hold which models, how fast they are, and what serves it cheapest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.cli.check_report import BackendReport, ModelReport, report
+from gateway.cli.plan_traffic import Workload
+from gateway.config.capacity import kv_pool_bytes, sequences_that_fit
+from gateway.config.catalog.book import SHIPPED, Catalogue
+from gateway.config.policy import Policy
+from gateway.core.forecast import Forecast, Goals, forecast, sustained
+
+__all__ = ["COUNTS", "Instance", "Wanted", "best", "candidates", "instances", "order"]
+
+COUNTS = (1, 2, 4, 8)
+"""How many of a device an instance may span where nobody says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be served: models as the file would name them, engine and formats.
+
+    `context` None: all that the weights can do; `running` None: the engine's own places.
+    """
+
+    models: tuple[str, ...]
+    engine: str = "vllm"
+    weights: str = "auto"
+    kv: str = "auto"
+    context: int | None = None
+    running: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One model on one backend, with what it would do.
+
+    `pool_bytes` may be negative: so much is missing for the weights. `fits`: sequences of each of LENGTHS, None beyond
+    its window. `now`: at the rate wanted (None: no rate is known). `most`: at the highest rate that it bears (None: it
+    does not hold the model, or nobody knows how fast it is). `price`: of all its devices, an hour.
+    """
+
+    backend: BackendReport
+    model: ModelReport
+    pool_bytes: int
+    fits: tuple[int | None, ...]
+    now: Forecast | None
+    most: Forecast | None
+    rate: float
+    price: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether weights and at least one sequence of the traffic fit."""
+        return self.most is not None
+
+    @property
+    def serves(self) -> bool:
+        """Whether it also meets the goals, at whatever rate."""
+        return self.most is not None and self.most.rate > 0.0
+
+    @property
+    def copies(self) -> int | None:
+        """Instances like this one that the wanted rate takes; None when no number of them does."""
+        if not self.serves or self.most is None:
+            return None
+        return max(1, math.ceil(self.rate / self.most.rate)) if self.rate else 1
+
+    @property
+    def cost(self) -> float | None:
+        """Price of a thousand requests at the wanted rate with as many copies as it takes, else at full load."""
+        if self.price is None or self.copies is None or self.most is None:
+            return None
+        rate = self.rate / self.copies if self.rate else self.most.rate
+        return self.price / (rate * 3600.0) * 1000.0
+
+
+def candidates(wanted: Wanted, devices: Sequence[tuple[int | None, str]], catalogue: Catalogue = SHIPPED) -> Policy:
+    """A policy with one backend for each model on each device, `COUNTS` of it where no number is given."""
+    places = devices or [(None, name) for name in catalogue.device_ids if _is_id(name, catalogue)]
+    backends = [
+        _backend(wanted, model, count, name, catalogue)
+        for model in wanted.models
+        for number, name in places
+        for count in ((number,) if number is not None else COUNTS)
+    ]
+    return Policy.model_validate({"backends": backends})
+
+
+def _is_id(name: str, catalogue: Catalogue) -> bool:
+    found = catalogue.device(name)
+    return found is not None and found.id == name
+
+
+def _backend(wanted: Wanted, model: str, count: int, device: str, catalogue: Catalogue) -> Mapping[str, object]:
+    spread = 1 if wanted.engine in ("llama.cpp", "ollama") else count  # those split layers, and not each of them
+    entry: dict[str, object] = {"id": model, "weights": wanted.weights, "kv": wanted.kv}
+    known = catalogue.model(model)
+    window = wanted.context or (known.max_context if known is not None else 0)
+    if window:
+        entry["context"] = window
+    backend: dict[str, object] = {
+        "name": f"{count}x{device}/{model}",
+        "url": "http://127.0.0.1:9",
+        "engine": wanted.engine,
+        "device": device,
+        "devices": {"count": count, "tensor_parallel": spread},
+        "models": [entry],
+    }
+    if wanted.running is not None:
+        backend["running"] = wanted.running
+    return backend
+
+
+def instances(policy: Policy, workload: Workload, goals: Goals, prices: Mapping[str, float]) -> list[Instance]:
+    """Every model on every backend of a policy. `prices`: of one device an hour, by device id."""
+    found = report(policy, None)
+    return [
+        _instance(backend, model, workload, goals, prices) for backend in found.backends for model in backend.models
+    ]
+
+
+def _instance(
+    backend: BackendReport, model: ModelReport, workload: Workload, goals: Goals, prices: Mapping[str, float]
+) -> Instance:
+    device, held, offer = backend.backend.device, backend.capacity, model.serving.offer
+    price = prices.get(device.id)
+    price = price * device.count if price is not None else None
+    pool = held.pool_bytes or kv_pool_bytes(backend.backend, held.weights_bytes)
+    now = most = None
+    traffic = workload.traffic
+    if pool > 0 and device.known and traffic.longest(0.95) <= offer.window:
+        usable = int(pool * backend.backend.headroom)
+        room = sequences_that_fit(offer.kv, usable, round(traffic.context))
+        if sequences_that_fit(offer.kv, usable, traffic.longest(0.95)) > 0:
+            most = sustained(offer.speed, room, held.slots, traffic, goals)
+            now = forecast(offer.speed, room, held.slots, traffic, workload.rate, goals) if workload.rate else None
+    return Instance(backend, model, pool, model.fits, now, most, workload.rate, price)
+
+
+def best(found: Iterable[Instance]) -> Instance | None:
+    """The smallest instance that serves the traffic alone, else the one of which the fewest are needed.
+
+    The cheapest comes first where all that can serve it have a price, else the one with the least memory.
+    """
+    able = [each for each in found if each.serves]
+    priced = all(each.cost is not None for each in able)
+    return min(able, key=lambda each: order(each, priced=priced), default=None)
+
+
+def order(each: Instance, *, priced: bool = False) -> tuple[float, float, float]:
+    """Smaller comes first: by price if `priced`, else by the memory of all copies that it takes."""
+    device = each.backend.backend.device
+    copies = each.copies or 1
+    memory = float(device.memory * copies)
+    spare = -(each.most.rate if each.most is not None else 0.0)
+    return ((each.cost or 0.0), memory, spare) if priced else (memory, float(copies), spare)
