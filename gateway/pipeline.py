@@ -39,6 +39,7 @@ from gateway.tokens.describe import describe, route_of
 from gateway.tokens.measure import Measured, Measurer
 from gateway.wire.answer_headers import answer_headers
 from gateway.wire.inbound import AccessNote, Inbound
+from gateway.wire.usage import Usage
 
 __all__ = ["Chronicle", "Pipeline"]
 
@@ -213,5 +214,8 @@ class Pipeline:
         def progress(tokens: int) -> None:
             self._dispatcher.leases.progress(lease, tokens)
 
+        def counted(usage: Usage) -> None:
+            self._dispatcher.leases.counted(lease, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+
         down.extra = fields()
-        return Hooks(first_token=first_token, progress=progress)
+        return Hooks(first_token=first_token, progress=progress, counted=counted)

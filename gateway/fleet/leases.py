@@ -33,6 +33,8 @@ __all__ = ["Leases"]
 
 LET_GO = 10.0
 """Seconds after which a place is given back though its engine still says that something runs there."""
+_TOO_FEW = 4
+"""An engine that counts less than a quarter of what a prompt is taken for leaves something out of its count."""
 _IDLE, _AS_PREDICTED = Totals(), (1.0, 1.0)
 
 
@@ -112,11 +114,14 @@ class Leases:
     def counted(self, lease: Lease, prompt: int | None, output: int | None, cached: int | None) -> None:
         """The engine told on the way how many tokens it counted: what was reserved for the prompt is put right."""
         lease.counted_output = max(lease.counted_output, output or 0)
-        if not prompt or lease.counted_prompt is not None or lease.decision.footprint is None:
+        footprint = lease.decision.footprint
+        if not prompt or lease.counted_prompt is not None or footprint is None:
             return
         lease.counted_prompt = prompt
+        if not footprint.prompt // _TOO_FEW <= prompt <= lease.offer.window:
+            return
         change = prompt_change(lease, prompt, cached)
-        if is_worth_a_write(change, lease.decision.footprint.kv) and self.store.correct(lease.id, prompt, change):
+        if is_worth_a_write(change, footprint.kv) and self.store.correct(lease.id, prompt, change):
             self.changed()
 
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts | None, *, linger: float = 0.0) -> None:

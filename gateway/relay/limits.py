@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.wire.usage import Usage
+
 __all__ = ["Hooks", "Limits"]
 
 
@@ -13,6 +15,10 @@ def _nothing() -> None:
 
 
 def _nothing_of(_tokens: int) -> None:
+    pass
+
+
+def _nothing_counted(_usage: Usage) -> None:
     pass
 
 
@@ -40,8 +46,10 @@ class Limits:
 class Hooks:
     """Called on the loop, inside a read: quick, and never raising.
 
-    `first_token` once; `progress` with the number of token events so far, every 64 of them and not for each.
+    `first_token` once; `progress` with the number of token events so far, every 64 of them and not for each; right
+    before it, and after `first_token`, `counted` with what the engine has told of its usage so far, if anything.
     """
 
     first_token: Callable[[], None] = _nothing
     progress: Callable[[int], None] = _nothing_of
+    counted: Callable[[Usage], None] = _nothing_counted

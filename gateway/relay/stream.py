@@ -210,6 +210,9 @@ class StreamExchange(ClientExchange):
         if self._milestone == 1:
             self.first_came(now)
             self._hooks.first_token()
+        usage = self._view.usage
+        if usage is not None:
+            self._hooks.counted(usage)
         if tokens >= _PROGRESS_EVERY:
             self._hooks.progress(tokens)
         self._milestone = tokens - tokens % _PROGRESS_EVERY + _PROGRESS_EVERY

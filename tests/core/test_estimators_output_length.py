@@ -130,7 +130,7 @@ def test_no_cliff_between_cold_and_warm() -> None:
         medians.append(estimator.quantile(0.5, KEY))
     assert medians[1] < 1.4 * medians[0]
     assert medians[-1] == pytest.approx(4000, rel=0.2)
-    assert medians == sorted(medians)
+    assert all(later > 0.98 * earlier for earlier, later in itertools.pairwise(medians))
 
 
 def test_old_habits_fade_with_samples_and_with_time() -> None:
