@@ -2,6 +2,7 @@
 
 measure    the body becomes a parsed request, byte counts and a prefix chain
 describe   policy and estimators make numbers of it: route, class, label, tokens
+count      where a decision hangs on the prompt's length, its tokens are counted
 submit     the dispatcher answers with a lease, or raises the refusal
 attempt    the relay sends it to the leased backend and passes the answer on
 settle     what was measured is learned; before the first byte another backend may try
@@ -32,10 +33,14 @@ from gateway.relay.engine_refusal import engine_refusal, most_telling
 from gateway.relay.errand import Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
+from gateway.relay.questions import Questions
 from gateway.relay.stored import StoredAnswers
 from gateway.relay.waiting import Waiting
 from gateway.relay.wheel import TimerWheel
 from gateway.tokens.describe import describe, route_of
+from gateway.tokens.exact import ExactCounts, Subject
+from gateway.tokens.exact_engine import EngineCounts
+from gateway.tokens.exact_local import LocalCounts
 from gateway.tokens.measure import Measured, Measurer
 from gateway.wire.answer_headers import answer_headers
 from gateway.wire.inbound import AccessNote, Inbound
@@ -78,6 +83,7 @@ class Pipeline:
     ) -> None:
         self.upstreams = upstreams
         self.stored = StoredAnswers(upstreams)
+        self.counts = ExactCounts(EngineCounts(Questions(upstreams)), LocalCounts())
         self._measurer = measurer
         self._dispatcher = dispatcher
         self._chronicle = chronicle
@@ -92,15 +98,20 @@ class Pipeline:
         """
         try:
             measured = await self._measurer.measure(inbound.surface, inbound.body, inbound.content_type)
-            request = self._describe(inbound, measured)
+            subject = self._describe(inbound, measured)
             self._let_pass(measured)
         except GatewayError as error:
             self._chronicle.not_considered(error)
             raise
         if inbound.surface == "count_tokens":
-            tell_count(request, down)
-        else:
-            await self._until_answered(request, measured, inbound, down)
+            tell_count(await self.counts.asked_for(subject, measured, inbound.body), down)
+            return
+        request = await self.counts.settled(subject, measured, inbound.body, self._dispatcher.plan)
+        await self._until_answered(request, measured, inbound, down)
+
+    async def close(self) -> None:
+        """Stop what it does beside requests."""
+        await self.counts.close()
 
     def _let_pass(self, measured: Measured) -> None:
         """Raise Unavailable for a prompt that just broke two engines."""
@@ -153,7 +164,7 @@ class Pipeline:
         self._chronicle.turned_down(request, error, inbound.note, tried=tried)
         return error
 
-    def _describe(self, inbound: Inbound, measured: Measured) -> Request:
+    def _describe(self, inbound: Inbound, measured: Measured) -> Subject:
         dispatcher, client = self._dispatcher, inbound.client
         snapshot = dispatcher.leases.offered()
         route = route_of(measured.chat.model, client, dispatcher.plan, snapshot)
@@ -170,7 +181,7 @@ class Pipeline:
             snapshot,
         )
         keeper = self.stored.keeper(measured.chat.previous, client.name)
-        return request if keeper is None else replace(request, keeper=keeper)
+        return Subject(request if keeper is None else replace(request, keeper=keeper), route, snapshot)
 
     async def _attempt(
         self, lease: Lease, measured: Measured, inbound: Inbound, down: Downstream

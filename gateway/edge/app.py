@@ -101,6 +101,7 @@ class Application:
             wheel=self.wheel,
             keepalive_s=keepalive,
         )
+        self.pipeline.counts.note = self.metrics.counted
         self.leases.look_at, self.leases.sample_in = self.watch.look_now, self.watch.sample_in
         self.leases.drained = self._drained
         limits = settings.server.limits
@@ -151,6 +152,7 @@ class Application:
         await self.dispatcher.stop()
         for runner in self._runners:
             await runner.cleanup()
+        await self.pipeline.close()
         await self.switchboard.close()
         self.wheel.close()
         self.measurer.close()

@@ -11,7 +11,7 @@ __all__ = ["tell_count"]
 
 def tell_count(request: Request, down: Downstream) -> None:
     """Answer an Anthropic client; a header says whether the number was counted or estimated."""
-    estimate = max(request.estimates.values(), key=lambda each: each.prompt)
+    estimate = max(request.estimates.values(), key=lambda each: (each.tier == "C", each.prompt))
     how = "exact" if estimate.tier == "C" else "estimated"
     body = count_body(estimate.prompt)
     down.start(200, [("content-type", "application/json"), ("x-kvgate-count", how)], len(body))

@@ -79,6 +79,7 @@ class Metrics:
         self._prefix = self._counter("kvgate_prefix_tokens", "Tokens predicted and found in cache.", (*one, "kind"))
         self._closed = self._counter("kvgate_client_closed", "Clients that left, and when.", ("model", "stage"))
         self._refusals = self._counter("kvgate_refusals", "Requests turned down.", ("reason",))
+        self._counts = self._counter("kvgate_exact_counts", "Prompts to be counted, by whom.", ("by", "outcome"))
         self._retries = self._counter("kvgate_retries", "Attempts after a failed one, by its backend.", one)
         self._ttft = self._histogram("kvgate_ttft_seconds", "From sending to the first token.", mb, _TTFT)
         self._tpot = self._histogram("kvgate_tpot_seconds", "Mean time per output token after the first.", mb, _TPOT)
@@ -158,6 +159,10 @@ class Metrics:
     def client_closed(self, model: str, stage: str) -> None:
         """A client left: while "queued", in "prefill", or in the "stream"."""
         self._closed.at(self._known.model(model), stage if stage in ("queued", "prefill", "stream") else OTHER).inc()
+
+    def counted(self, by: str, outcome: str) -> None:
+        """A prompt was to be counted by a "local" tokenizer or an "engine"; the outcome as `tokens.exact` has it."""
+        self._counts.at(by, outcome).inc()
 
     def truncated(self, backend: str) -> None:
         """A backend reported far fewer prompt tokens than were sent."""

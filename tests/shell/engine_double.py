@@ -19,6 +19,16 @@ from tests.relay.fake_engine import DONE, STREAM_HEAD, FakeEngine, Request, Scri
 __all__ = ["EngineDouble", "llama_cpp", "openai_compatible", "page", "says", "vllm", "vllm_metrics"]
 
 RECORDED = cache(recording)
+COUNTING = frozenset(
+    (
+        "/tokenize",
+        "/apply-template",
+        "/v1/chat/completions/input_tokens",
+        "/v1/responses/input_tokens",
+        "/v1/messages/count_tokens",
+    )
+)
+"""Where the gateway has prompts counted."""
 
 
 def page(body: bytes | object, status: int = 200, kind: str = "application/json") -> Script:
@@ -32,7 +42,8 @@ class EngineDouble(FakeEngine):
     """GETs get a page each, POSTs the scripts in turn, the last one for every request after.
 
     `flavour` is the adapter's name in a file. `pages` may be changed while it runs. `asked` are the generation requests
-    so far, `probed` the paths that were asked for.
+    so far, `probed` the paths that were asked for. `counted` are the prompts whose tokens it was asked to count: it has
+    no route for that, unless there is a page for it.
     """
 
     def __init__(self, flavour: str, pages: dict[str, Script], *scripts: Script) -> None:
@@ -42,6 +53,7 @@ class EngineDouble(FakeEngine):
         self.scripts_left = list(scripts or (says("ok"),))
         self.asked: list[Request] = []
         self.probed: list[str] = []
+        self.counted: list[Request] = []
         self.busy = self.most_busy = 0
 
     async def __aenter__(self) -> EngineDouble:
@@ -73,6 +85,10 @@ class EngineDouble(FakeEngine):
         if request.body == b"{":  # whether there is such a route; see gateway.engines.routes
             self.probed.append(path)
             await self.pages.get(path, page({"error": {"message": "parse error", "code": 400}}, 400))(request, wire)
+            return
+        if path in COUNTING and (path != "/tokenize" or b'"messages"' in request.body or b'"add_' in request.body):
+            self.counted.append(request)
+            await self.pages.get(path, page({"error": {"message": "not found", "code": 404}}, 404))(request, wire)
             return
         self.asked.append(request)
         script = self.scripts_left.pop(0) if len(self.scripts_left) > 1 else self.scripts_left[0]
