@@ -28,7 +28,7 @@ from gateway.core.snapshot import BackendView, Snapshot
 from gateway.core.truncation import was_cut
 from gateway.core.waiting import Waiting
 
-__all__ = ["Experience"]
+__all__ = ["Experience", "backend_of"]
 
 _NAMES = 1024
 """Names whose rates are kept."""
@@ -42,10 +42,12 @@ class Experience:
         self.outputs = OutputLengthEstimator()
         self.prefixes = PrefixIndex(entries)
         self.trust = PrefixTrust()
-        self._paces: dict[str, Pace] = {}
+        self.lessons = 0
+        """Answers learned from."""
+        self.paces: dict[str, Pace] = {}
         self._told: dict[str, Match] = {}
         self._sharing: dict[str, Sharing] = {}
-        self._events: dict[str, EventSize] = {}
+        self.events: dict[str, EventSize] = {}
         self._drained: dict[str, DrainRate] = {}
 
     # --- how long
@@ -132,21 +134,21 @@ class Experience:
         if footprint is not None:
             self.prefixes.begin(holder, lease.chain, footprint.prompt)
             self._sharing.setdefault(holder, Sharing()).enter(lease.id, lease.chain, footprint.prompt, footprint.shared)
-        self._paces.setdefault(lease.backend, Pace()).sent(lease)
+        self.paces.setdefault(lease.backend, Pace()).sent(lease)
 
     def first_token(self, lease: Lease, totals: Totals, now: float) -> None:
         """The prompt has been computed; `totals` are its backend's since."""
         self.prefixes.confirm(_holder(lease.backend, lease.offer.model), lease.chain)
-        self._paces.setdefault(lease.backend, Pace()).first_token(lease, totals, now)
+        self.paces.setdefault(lease.backend, Pace()).first_token(lease, totals, now)
 
     def tokens_in(self, lease: Lease, events: int) -> int:
         """Output tokens that so many streamed events carry there."""
-        size = self._events.get(_holder(lease.backend, lease.offer.model))
+        size = self.events.get(_holder(lease.backend, lease.offer.model))
         return size.tokens(events) if size is not None else events
 
     def progressed(self, lease: Lease, tokens: int, now: float) -> None:
         """So many tokens of its answer are there."""
-        pace = self._paces.get(lease.backend)
+        pace = self.paces.get(lease.backend)
         if pace is not None:
             pace.progressed(lease, tokens, now)
 
@@ -169,14 +171,14 @@ class Experience:
             self.prefixes.remove(_holder(backend, model))
             self.trust.forget(_holder(backend, model))
             self._sharing.pop(_holder(backend, model), None)
-            self._events.pop(_holder(backend, model), None)
-        self._paces.pop(backend, None)
+            self.events.pop(_holder(backend, model), None)
+        self.paces.pop(backend, None)
 
     # --- how fast
 
     def factors(self, backend: str, now: float) -> tuple[float, float]:
         """(prefill, decode): observed over predicted seconds of that backend."""
-        pace = self._paces.get(backend)
+        pace = self.paces.get(backend)
         return pace.factors(now) if pace is not None else (1.0, 1.0)
 
     # --- learning
@@ -186,6 +188,7 @@ class Experience:
         request, model = lease.request, lease.offer.model
         holder = _holder(lease.backend, model)
         told = self._told.pop(lease.id, None)
+        self.lessons += 1
         self.prefixes.end(holder, lease.chain, ended.output_tokens or 0)
         if ended.prompt_tokens:
             if ended.text_only and counts is not None and not was_cut(lease, ended):
@@ -197,8 +200,8 @@ class Experience:
             self.outputs.learn(key_of(model, request), per_choice, ended.finished, now)
             self.drained(request.model, now).completed((ended.prompt_tokens or 0) + ended.output_tokens, now)
         if ended.completed and ended.events and ended.output_tokens:
-            self._events.setdefault(holder, EventSize()).learn(ended.events, ended.output_tokens)
-        pace = self._paces.get(lease.backend)
+            self.events.setdefault(holder, EventSize()).learn(ended.events, ended.output_tokens)
+        pace = self.paces.get(lease.backend)
         if pace is not None:
             pace.ended(lease, ended, totals, now)
 
@@ -206,3 +209,8 @@ class Experience:
 def _holder(backend: str, model: str) -> str:
     """Caches of two models on one backend share nothing."""
     return f"{backend}\n{model}"
+
+
+def backend_of(holder: str) -> str:
+    """The backend's name in a holder's."""
+    return holder.partition("\n")[0]

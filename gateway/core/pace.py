@@ -56,8 +56,8 @@ class Pace:
     """One backend: learned factors on its prior, for prefill and for decode. Seconds; `now` on one monotonic clock."""
 
     def __init__(self) -> None:
-        self._prefill = LearnedFactor()
-        self._decode = LearnedFactor()
+        self.prefill = LearnedFactor()
+        self.decode = LearnedFactor()
         self._unread: set[str] = set()
         self._read_until = 0.0
         """Prefill before this moment is accounted for."""
@@ -73,7 +73,7 @@ class Pace:
 
     def factors(self, now: float) -> tuple[float, float]:
         """(prefill, decode): observed over predicted seconds."""
-        return self._prefill.factor(now), self._decode.factor(now)
+        return self.prefill.factor(now), self.decode.factor(now)
 
     def sent(self, lease: Lease) -> None:
         """A prompt was sent: from now on it is in prefill, after those that are there already."""
@@ -122,7 +122,7 @@ class Pace:
             uncached = ended.prompt_tokens - cached
             if uncached >= PREFILL_SAMPLE:
                 predicted = lease.offer.speed.prefill_seconds(uncached, cached)
-                self._prefill.learn(ended.prefill_seconds, predicted, now)
+                self.prefill.learn(ended.prefill_seconds, predicted, now)
 
     def _close(self, now: float) -> None:
         """Learn from the last first tokens, once it is certain that no more came at their moment."""
@@ -131,10 +131,10 @@ class Pace:
             return
         self._reading = None
         # It waits for half of the step under way, then shares its own steps with those who decode.
-        others = (math.ceil(reading.tokens / _CHUNK) + 0.5) * reading.step * self._decode.factor(now)
+        others = (math.ceil(reading.tokens / _CHUNK) + 0.5) * reading.step * self.decode.factor(now)
         own = reading.seconds - others
         if reading.tokens >= PREFILL_SAMPLE and own >= _OWN_SHARE * reading.seconds:
-            self._prefill.learn(own, reading.predicted, now)
+            self.prefill.learn(own, reading.predicted, now)
 
     def _batch(self, offer: Offer, totals: Totals, now: float) -> None:
         self._advance(now)
@@ -152,4 +152,4 @@ class Pace:
         seconds, steps = now - since.at, self._steps - since.steps
         decoding = seconds - (self._prefilled - since.prefilled)
         if steps > 0.0 and decoding > _OWN_SHARE * seconds:
-            self._decode.learn(decoding / made, seconds / steps, now)
+            self.decode.learn(decoding / made, seconds / steps, now)

@@ -235,12 +235,14 @@ def test_a_sketch_comes_back_as_it_was_kept(lessons: list[tuple[int, bool]], awa
 @pytest.mark.parametrize(
     "state",
     [
-        SketchState((1.0,), ()),
+        SketchState((1.0,) * BINS, ()),
         SketchState((0.0,) * 500, (0.0,) * 500),
-        SketchState((2.0,), (1.0,)),
-        SketchState((-1.0,), (1.0,)),
-        SketchState((math.nan,), (1.0,)),
-        SketchState((0.0,), (math.inf,)),
+        SketchState((2.0,) * BINS, (1.0,) * BINS),
+        SketchState((-1.0,) * BINS, (1.0,) * BINS),
+        SketchState((math.nan,) * BINS, (1.0,) * BINS),
+        SketchState((0.0,) * BINS, (math.inf,) * BINS),
+        SketchState((0.0,) * BINS, (1.0,) * BINS, weight=0.0),
+        SketchState((0.0,) * BINS, (1.0,) * BINS, weight=math.nan),
     ],
 )
 def test_no_sketch_is_made_of_what_none_can_have_held(state: SketchState) -> None:

@@ -18,6 +18,15 @@ class EventSize:
     def __init__(self) -> None:
         self.mean = 1.0
 
+    @classmethod
+    def restored(cls, mean: float) -> EventSize:
+        """As it was kept. Raises ValueError for a mean that no answers have."""
+        if not _LEAST <= mean <= _MOST:
+            raise ValueError("events of a size that none have")
+        size = cls()
+        size.mean = mean
+        return size
+
     def learn(self, events: int, tokens: int) -> None:
         """Learn one answer of so many events with text, in which its engine counted so many tokens."""
         if events >= _SAMPLE:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["ALARMED_RATE", "RATE", "LearnedFactor"]
+__all__ = ["ALARMED_RATE", "FURTHEST", "RATE", "LearnedFactor"]
 
 RATE = 0.1
 """Weight of one observation."""
 ALARMED_RATE = 0.3
 """The same while a change has been detected and the old level is known to be wrong."""
-_CLIP = 1.5
+FURTHEST = 1.5
+"""The residual that one observation counts for at most, and so the most that is learned."""
 _HALF_LIFE_SECONDS = 3600.0
 _UNTRAINED_SIGMA = 0.8
 _HEAD_START = 2.0
@@ -47,7 +48,7 @@ class LearnedFactor:
         """
         if observed <= 0.0 or predicted <= 0.0:
             return
-        residual = min(_CLIP, max(-_CLIP, math.log(observed) - math.log(predicted)))
+        residual = min(FURTHEST, max(-FURTHEST, math.log(observed) - math.log(predicted)))
         level = self._faded(now)
         weight = max(rate, 1.0 / (self.samples + 1.0 + _HEAD_START))
         self.variance += weight * ((residual - level) ** 2 - self.variance)

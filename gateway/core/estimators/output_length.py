@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from gateway.core.estimators.answer_shape import PLAIN, AnswerShape, OutputKind
 from gateway.core.estimators.recalibration import Recalibration
 from gateway.core.estimators.survival import SurvivalCurve, SurvivalSketch, lognormal_counts
 
-__all__ = ["MOST_KEYS", "OutputKey", "OutputKind", "OutputLengthEstimator"]
+__all__ = ["MOST_KEYS", "Lengths", "Level", "OutputKey", "OutputKind", "OutputLengthEstimator"]
 
 _PSEUDO = 20.0
 MOST_KEYS = 2048
@@ -27,6 +27,10 @@ _PRIORS: dict[OutputKind, tuple[list[float], list[float]]] = {
 """Log-normal by median (tokens) and sigma."""
 
 
+Level: TypeAlias = tuple[str | bool, ...]
+"""What is learned under: of an OutputKey the parts that matter there."""
+
+
 class OutputKey(NamedTuple):
     """Whose answers: by model, client, route (the name that was asked for) and shape. Hashed often."""
 
@@ -36,7 +40,7 @@ class OutputKey(NamedTuple):
     shape: AnswerShape = PLAIN
 
     @property
-    def levels(self) -> tuple[tuple[object, ...], ...]:
+    def levels(self) -> tuple[Level, ...]:
         """The keys that it learns under, most specific first: itself, client, shape on the model, model."""
         model, client, route, shape = self
         return (
@@ -72,7 +76,7 @@ class OutputLengthEstimator:
     """
 
     def __init__(self) -> None:
-        self.lengths: dict[tuple[object, ...], Lengths] = {}
+        self.lengths: dict[Level, Lengths] = {}
         """By level, least recently taught first."""
         self._curves: dict[OutputKey, _Curve] = {}
         self._priors = {kind: SurvivalCurve(*counts) for kind, counts in _PRIORS.items()}
@@ -110,7 +114,7 @@ class OutputLengthEstimator:
         if known is not None:  # what was predicted of answers like this one
             self.lengths[levels[0]].recalibration.learn(known.curve.left(max(0, tokens - 1)), finished)
 
-    def _lengths(self, level: tuple[object, ...]) -> Lengths:
+    def _lengths(self, level: Level) -> Lengths:
         lengths = self.lengths.pop(level, None)
         if lengths is None:
             lengths = Lengths()

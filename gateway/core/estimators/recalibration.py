@@ -8,6 +8,7 @@ longer than predicted and down when it was not, so that the share of the answers
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 __all__ = ["LEVELS", "Recalibration"]
 
@@ -28,6 +29,12 @@ class Recalibration:
     def __init__(self) -> None:
         self.shifts = [0.0] * len(LEVELS)
         """What to add to each of LEVELS before asking the curve."""
+
+    def restore(self, shifts: Sequence[float]) -> None:
+        """Take over what was learned before. Raises ValueError for what can't be a correction."""
+        if len(shifts) != len(LEVELS) or not all(abs(shift) <= _FURTHEST for shift in shifts):
+            raise ValueError("corrections of other levels")
+        self.shifts = list(shifts)
 
     def level(self, q: float) -> float:
         """What to ask the curve for when `q` is wanted. Rises with `q`, between 0 and 1."""

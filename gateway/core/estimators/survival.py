@@ -43,13 +43,14 @@ _ROUNDED = 1.0 + 1e-6
 
 @dataclass(frozen=True, slots=True)
 class SketchState:
-    """What a sketch holds, to be kept beyond the process: counts by bin, trailing zeros left out.
+    """What a sketch holds, to be kept beyond the process: counts by bin, of which `weight` are one new sample's.
 
     `age`: seconds since the last sample, None where no time was told.
     """
 
     ended: tuple[float, ...]
     reached: tuple[float, ...]
+    weight: float = 1.0
     age: float | None = None
 
 
@@ -94,28 +95,20 @@ class SurvivalSketch:
 
     def state(self, now: float) -> SketchState:
         """Its counts as a value. `now` in seconds, on the clock that `learn` is told."""
-        newest = self._weight
-        length = BINS
-        while length and not self._reached[length - 1]:
-            length -= 1
-        return SketchState(
-            tuple([count / newest for count in self._ended[:length]]),
-            tuple([count / newest for count in self._reached[:length]]),
-            None if self._last is None else max(0.0, now - self._last),
-        )
+        age = None if self._last is None else max(0.0, now - self._last)
+        return SketchState(tuple(self._ended), tuple(self._reached), self._weight, age)
 
     @classmethod
     def restored(cls, state: SketchState, now: float) -> SurvivalSketch:
         """The sketch of a state that was kept. Raises ValueError for one that no sketch can have had."""
-        if not len(state.ended) == len(state.reached) <= BINS:
+        if not len(state.ended) == len(state.reached) == BINS or not 0.0 < state.weight < math.inf:
             raise ValueError("a sketch of other bins")
-        if not all(
-            0.0 <= ends <= risk * _ROUNDED < _RESCALE for ends, risk in zip(state.ended, state.reached, strict=True)
-        ):
+        ended = [count / state.weight for count in state.ended]
+        reached = [count / state.weight for count in state.reached]
+        if not all(0.0 <= ends <= risk * _ROUNDED < _RESCALE for ends, risk in zip(ended, reached, strict=True)):
             raise ValueError("counts that no answers make")
         sketch = cls()
-        sketch._ended[: len(state.ended)] = state.ended
-        sketch._reached[: len(state.reached)] = state.reached
+        sketch._ended, sketch._reached = ended, reached
         sketch._last = None if state.age is None else now - max(0.0, state.age)
         return sketch
 

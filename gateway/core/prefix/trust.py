@@ -6,7 +6,7 @@ slots, hybrid models whose prefix cache silently never hits, restarts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gateway.core.prefix.reuse import EDGES, Match
 
@@ -19,6 +19,8 @@ _PRIOR = ((1.8, 0.2),) * 4 + ((1.3, 0.7),) * 2 + ((0.4, 1.6),) * 2
 """(hits, misses) by bin, worth two observations: hits are likely within 0.4 cache sizes, unlikely past one. A stronger
 prior would need some fifty misses to believe that an engine has no cache at all; this one needs ten."""
 _AS_GOOD_AS_ALL = 0.9
+_MOST = 1.0 / (1.0 - _MEMORY) + 2.0
+"""No bin holds more, the prior included."""
 
 
 class PrefixTrust:
@@ -81,6 +83,20 @@ class PrefixTrust:
         for bin_, found_here in _spread(evidence):
             hits[bin_] = hits[bin_] * _MEMORY + found_here
             misses[bin_] = misses[bin_] * _MEMORY + 1.0 - found_here
+        self._version += 1
+
+    def state(self) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+        """What was learned, by backend: (hits, misses) by bin."""
+        return {backend: (tuple(hits), tuple(self._misses[backend])) for backend, hits in self._hits.items()}
+
+    def restore(self, backend: str, hits: Sequence[float], misses: Sequence[float]) -> None:
+        """Take over what was learned before. Raises ValueError for counts that no answers make."""
+        counts = (*hits, *misses)
+        if not len(hits) == len(misses) == _BINS or not all(0.0 <= count < _MOST for count in counts):
+            raise ValueError("counts of other bins")
+        if not all(hit + miss > 0.0 for hit, miss in zip(hits, misses, strict=True)):
+            raise ValueError("counts that no answers make")
+        self._hits[backend], self._misses[backend] = list(hits), list(misses)
         self._version += 1
 
     def forget(self, backend: str) -> None:
