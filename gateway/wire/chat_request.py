@@ -8,9 +8,10 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, StreamOptions
+from gateway.wire.distinct import distinct_members
 from gateway.wire.malformed import decoded, integer
 from gateway.wire.media import media
-from gateway.wire.members import Member, distinct_members
+from gateway.wire.members import Member
 from gateway.wire.reasoning import reasoning_of
 from gateway.wire.rendered import Rendered, render_chat, render_prompts
 
@@ -77,8 +78,11 @@ class ChatRequest:
     members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
 
 
-def parse_chat(body: bytes) -> ChatRequest:
-    """Read a body of /v1/chat/completions. Raises MalformedRequest with `param` naming the member at fault."""
+def parse_chat(body: bytes, *, ours: bool = False) -> ChatRequest:
+    """Read a body of /v1/chat/completions; of `ours`, a translation's, the members are not looked for.
+
+    Raises MalformedRequest with `param` naming the member at fault.
+    """
     parsed = decoded(_CHAT, body)
     if not parsed.messages:
         raise MalformedRequest("messages must hold at least one message", param="messages")
@@ -93,11 +97,12 @@ def parse_chat(body: bytes) -> ChatRequest:
     if parsed.logprobs:
         needs.add("logprobs")
     text = render_chat(tools if count else b"", parsed.messages)
-    return _request("chat", body, parsed, needs, text, count, images)
+    members = () if ours else distinct_members(body)
+    return _request("chat", members, parsed, needs, text, count, images)
 
 
-def parse_completion(body: bytes) -> ChatRequest:
-    """Read a body of /v1/completions. Raises MalformedRequest with `param` naming the member at fault."""
+def parse_completion(body: bytes, *, ours: bool = False) -> ChatRequest:
+    """The same of a body of /v1/completions."""
     parsed = decoded(_COMPLETION, body)
     prompt = parsed.prompt
     if prompt is None or prompt == []:
@@ -114,12 +119,13 @@ def parse_completion(body: bytes) -> ChatRequest:
         prompts = [item.encode() if isinstance(item, str) else msgspec.json.encode(item) for item in prompt]
         if all(isinstance(item, list) for item in prompt):
             tokens = sum(len(item) for item in prompt if isinstance(item, list))
-    return _request("completions", body, parsed, needs, render_prompts(prompts), 0, 0, len(prompts), tokens)
+    members = () if ours else distinct_members(body)
+    return _request("completions", members, parsed, needs, render_prompts(prompts), 0, 0, len(prompts), tokens)
 
 
 def _request(
     surface: str,
-    body: bytes,
+    members: tuple[Member, ...],
     parsed: Body,
     needs: set[str],
     text: Rendered,
@@ -162,7 +168,7 @@ def _request(
         verbose=bool(parsed.verbose),
         reasoning=reasoning_of(parsed.reasoning_effort, parsed.chat_template_kwargs),
         json=parsed.response_format is not None and parsed.response_format.type in ("json_schema", "json_object"),
-        members=distinct_members(body),
+        members=members,
     )
 
 

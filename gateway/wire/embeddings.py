@@ -7,9 +7,9 @@ import msgspec
 from gateway.wire.chat_body import NOTHING
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.conversation import Conversation, conversation_request
+from gateway.wire.distinct import distinct_members
 from gateway.wire.inputs import inputs, is_unsaid
 from gateway.wire.malformed import decoded
-from gateway.wire.members import distinct_members
 from gateway.wire.plain_request import inputs_request
 
 __all__ = ["parse_embeddings"]
@@ -25,13 +25,14 @@ class _Embeddings(Conversation):
 _EMBEDDINGS = msgspec.json.Decoder(_Embeddings)
 
 
-def parse_embeddings(body: bytes) -> ChatRequest:
+def parse_embeddings(body: bytes, *, ours: bool = False) -> ChatRequest:
     """Read an embeddings body: `input` (texts, token ids, objects with `text` or `image`), or vLLM's `messages`.
 
-    `prompts` counts the inputs. Raises MalformedRequest with `param` naming the member at fault.
+    `prompts` counts the inputs; of `ours`, a translation's body, the members are not looked for. Raises
+    MalformedRequest with `param` naming the member at fault.
     """
     parsed = decoded(_EMBEDDINGS, body)
-    found = distinct_members(body)
+    found = () if ours else distinct_members(body)
     if is_unsaid(parsed.input) and parsed.messages is not None:
         return conversation_request("embeddings", parsed, found)
     return inputs_request("embeddings", parsed.model, inputs("input", parsed.input, MAX_INPUTS), found)

@@ -11,12 +11,10 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 
-__all__ = ["KEY", "MAX_MEMBERS", "NEXT", "Member", "distinct_members", "members", "most_keys"]
+__all__ = ["KEY", "MAX_MEMBERS", "NEXT", "Member", "members", "most_keys"]
 
 MAX_MEMBERS: Final = 1000
 """Top-level members of a body; APIs know a few dozen, and each more costs a step in Python."""
-_NAMED: Final = 64
-"""Characters of a key that an error message names."""
 _SHORT = 32 * 1024
 """Bytes of values, other than the long ones, whose ends are looked for in Python; a bracket takes 0.3 µs."""
 _PIECE = 64 * 1024
@@ -93,26 +91,6 @@ def _unusual(body: bytes) -> list[Member]:
         return _walk(body, {name: memoryview(raw) for name, raw in _RAW_OBJECT.decode(body).items()}, 0)
     except _OffTrackError:
         return _scan(body)
-
-
-def distinct_members(body: bytes) -> tuple[Member, ...]:
-    """All members of the JSON object that a client sent, in order.
-
-    Raises MalformedRequest for a key that is there twice, too: which of them counts is each reader's own choice, so
-    an engine could read another request than the one that was decided upon. Escapes don't make keys differ.
-    """
-    found = members(body)
-    keys = {member.key for member in found}
-    if len(keys) < len(found):
-        seen: set[str] = set()
-        for member in found:
-            if member.key in seen:
-                name = member.key[:_NAMED]
-                raise MalformedRequest(
-                    f"the member {name!r} is given more than once", param=name, code="duplicate_member"
-                )
-            seen.add(member.key)
-    return tuple(found)
 
 
 def most_keys(body: bytes) -> int:

@@ -7,8 +7,8 @@ from typing import TypeVar
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.distinct import distinct_members
 from gateway.wire.malformed import malformed
-from gateway.wire.members import distinct_members
 
 __all__ = ["NOTHING", "encode", "first_byte", "is_null", "read", "read_client", "read_list", "read_members"]
 

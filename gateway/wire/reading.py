@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import xxhash
@@ -24,6 +24,11 @@ from gateway.wire.translations import to_hub
 
 __all__ = ["read_request"]
 
+
+class _HubParser(Protocol):
+    def __call__(self, body: bytes, *, ours: bool) -> ChatRequest: ...
+
+
 _JSON: Mapping[str, Callable[[bytes], ChatRequest]] = {
     "chat": parse_chat,
     "completions": parse_completion,
@@ -40,7 +45,7 @@ _FORMS = {
     "translations": parse_translation,
     "image_edits": parse_image_edits,
 }
-_HUBS = {"chat": parse_chat, "completions": parse_completion, "embeddings": parse_embeddings}
+_HUBS: Mapping[str, _HubParser] = {"chat": parse_chat, "completions": parse_completion, "embeddings": parse_embeddings}
 _COUNTED_AS = {"count_tokens": "messages"}
 
 
@@ -89,7 +94,7 @@ def _through(surface: str, body: bytes) -> ChatRequest:
             continue
         translated = translate(body)
         if read is None or not translated.lost:
-            read = replace(parse(translated.body), lost=translated.lost, hub=hub)
+            read = replace(parse(translated.body, ours=True), lost=translated.lost, hub=hub)
         if not read.lost:
             break
     if read is None:

@@ -8,9 +8,10 @@ import msgspec
 
 from gateway.wire.chat_body import NOTHING
 from gateway.wire.chat_request import ChatRequest
+from gateway.wire.distinct import distinct_members
 from gateway.wire.inputs import Inputs, inputs, is_unsaid
 from gateway.wire.malformed import decoded
-from gateway.wire.members import Member, distinct_members
+from gateway.wire.members import Member
 from gateway.wire.plain_request import Named, plain_request
 from gateway.wire.rendered import Rendered
 

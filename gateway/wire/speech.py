@@ -8,8 +8,8 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.chat_request import ChatRequest
+from gateway.wire.distinct import distinct_members
 from gateway.wire.malformed import decoded
-from gateway.wire.members import distinct_members
 from gateway.wire.plain_request import Named, plain_request
 from gateway.wire.rendered import render_prompts
 

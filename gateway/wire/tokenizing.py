@@ -8,9 +8,9 @@ from gateway.errors import MalformedRequest
 from gateway.wire.chat_body import NOTHING
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.conversation import Conversation, conversation_request
+from gateway.wire.distinct import distinct_members
 from gateway.wire.inputs import inputs, is_unsaid
 from gateway.wire.malformed import decoded
-from gateway.wire.members import distinct_members
 from gateway.wire.plain_request import Named, inputs_request, plain_request
 from gateway.wire.rendered import Rendered
 
