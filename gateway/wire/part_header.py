@@ -1,10 +1,13 @@
-"""The header of one part of a form: its name, and whether a file is in it. RFC 7578; RFC 2231 for `name*`."""
+"""The header of one part of a form: its name, and whether a file is in it. RFC 7578.
+
+Names of parts are plain: a backslash, a percent escape or `name*` (RFC 2231, which RFC 7578 rules out) is undone by
+some readers and not by others, and a quote behind a backslash ends a value for some.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import unquote_to_bytes
 
 from gateway.errors import MalformedRequest
 
@@ -14,8 +17,9 @@ _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _PARAMETER = re.compile(
     rf'[ \t]*+;[ \t]*+(?:({_TOKEN})[ \t]*+=[ \t]*+(?:"([^"\\]*+(?:\\.[^"\\]*+)*+)"|([^\s;"]*+)))?', re.DOTALL
 )
-_ESCAPED = re.compile(r'\\(["\\])')
-_EXTENDED = re.compile(r"(utf-8|us-ascii|iso-8859-1)'[^']*'(.*)", re.IGNORECASE | re.DOTALL)
+_FIELD_NAME = re.compile(_TOKEN.encode())
+_ODD_QUOTE = re.compile(r'\\(?:"|\Z)')
+_ODD_NAME = re.compile(r"\\|%[0-9A-Fa-f]{2}")
 _AS_THEY_ARE = frozenset({"", "7bit", "8bit", "binary"})
 
 
@@ -29,12 +33,13 @@ class PartHeader(NamedTuple):
 def part_header(block: bytes) -> PartHeader:
     """Read a part's header lines, without the empty one after them.
 
-    Raises MalformedRequest where readers could differ: two names, folded lines, parts in another encoding.
+    Raises MalformedRequest where readers could differ: two names, folded lines, fields whose name is no token, parts in
+    another encoding.
     """
     said: dict[bytes, str] = {}
     for line in block.split(b"\r\n"):
         field, colon, value = line.partition(b":")
-        if not colon or not field or field != field.strip() or any(odd in line for odd in (b"\n", b"\r", b"\0")):
+        if not colon or not _FIELD_NAME.fullmatch(field) or any(odd in value for odd in (b"\n", b"\r", b"\0")):
             raise MalformedRequest("a part of the form has a header that can't be read")
         name = field.lower()
         if name in said:
@@ -46,15 +51,19 @@ def part_header(block: bytes) -> PartHeader:
     if kind.strip().lower() != "form-data":
         raise MalformedRequest("a part of the form has no Content-Disposition of form-data")
     found = parameters(";" + rest)
-    called = _one(found, "name")
-    if called is None:
+    called = found.get("name")
+    if called is None or "name*" in found:
         raise MalformedRequest("a part of the form has no name")
+    if _ODD_NAME.search(called):
+        raise MalformedRequest("a part of the form has a name with escapes in it")
     filename = found.get("filename")
     return PartHeader(called, found.get("filename*") if filename is None else filename)
 
 
 def parameters(text: str) -> dict[str, str]:
-    """What `; a=b; c="d"` says, names in lower case. Raises MalformedRequest for what is not of that form, or twice."""
+    """What `; a=b; c="d"` says, names in lower case. as they are written. Raises MalformedRequest for what is not of
+    that form, or twice, and for a quote behind a backslash.
+    """
     found: dict[str, str] = {}
     text = text.strip()
     at = 0
@@ -67,15 +76,7 @@ def parameters(text: str) -> dict[str, str]:
         if name in found:
             raise MalformedRequest("the form has a header parameter twice")
         if name:  # else a lone semicolon
-            found[name] = match[3] if match[2] is None else _ESCAPED.sub(r"\1", match[2])
+            found[name] = match[3] if match[2] is None else match[2]
+            if match[2] is not None and _ODD_QUOTE.search(match[2]):
+                raise MalformedRequest("the form has a quote behind a backslash in a header; write %22")
     return found
-
-
-def _one(found: dict[str, str], name: str) -> str | None:
-    extended = found.get(f"{name}*")
-    if extended is None:
-        return found.get(name)
-    value = _EXTENDED.fullmatch(extended)
-    if value is None or name in found:
-        raise MalformedRequest(f"a part of the form has a {name} that can't be read")
-    return unquote_to_bytes(value[2]).decode(value[1], "replace")

@@ -104,13 +104,9 @@ def test_a_field_that_is_a_file_is_refused_when_it_is_read() -> None:
         (b"form-data; name=model", "model", None),
         (b"Form-Data;name=model;", "model", None),
         (b'form-data ; name = "model" ; filename = x.wav', "model", "x.wav"),
-        (b'form-data; filename="a;b=\\"c\\".wav"; name="model"', "model", 'a;b="c".wav'),
-        (b"form-data; name*=utf-8''mod%65l", "model", None),
-        (b"form-data; name*=UTF-8'en'%C3%A9", "é", None),
-        (b"form-data; name*=iso-8859-1''%E9", "é", None),
         ('form-data; name="é"; filename="你.wav"'.encode(), "é", "你.wav"),
         (b"form-data; name=\"x\"; filename*=UTF-8''%e4.wav", "x", "UTF-8''%e4.wav"),
-        (b'form-data; name="C:\\dir"', "C:\\dir", None),
+        (b'form-data; name="x"; filename="C:\\dir\\a;b=c.wav"', "x", "C:\\dir\\a;b=c.wav"),
         (b'form-data; name=""', "", None),
         (b'form-data; name=""; filename=""', "", ""),
     ],
@@ -144,6 +140,19 @@ def test_how_names_are_written(disposition: bytes, name: str, filename: str | No
         b"Content-Disposition : form-data; name=a",
         b"Content-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: base64",
         b"no colon",
+        b'; filename=xContent-Disposition: form-data; name="model"',
+        b'X Y: z\r\nContent-Disposition: form-data; name="model"',
+        b'X\xe9: z\r\nContent-Disposition: form-data; name="model"',
+        b'X(: z\r\nContent-Disposition: form-data; name="model"',
+        b'"X": z\r\nContent-Disposition: form-data; name="model"',
+        b'Content-Disposition: form-data; name="mod\\el"',
+        b'Content-Disposition: form-data; name="model\\\\"',
+        b'Content-Disposition: form-data; name="mod%65l"',
+        b"Content-Disposition: form-data; name=mod\\el",
+        b"Content-Disposition: form-data; name*=utf-8''mod%65l",
+        b'Content-Disposition: form-data; filename="a\\"; name=\\"model"; name="x"',
+        b'Content-Disposition: form-data; name="x"; filename="a\\"b"',
+        b'Content-Disposition: form-data; name="x"; filename="a\\\\"',
     ],
 )
 def test_headers_that_can_be_read_in_two_ways(header: bytes) -> None:
@@ -286,7 +295,8 @@ def test_what_clients_write_is_read_back(parts: list[tuple[str, bytes]]) -> None
 fragments = st.sampled_from(
     (
         *(b"--b0undary", b"\r\n", b"\r\n\r\n", b"--", b'Content-Disposition: form-data; name="model"', b"; filename=x"),
-        *(b"v", b" ", b"\n", b"\r", b"\xff", b'"', b"Content-Disposition: form-data; name*=utf-8''a", b"--b0undary--"),
+        *(b"v", b" ", b"\n", b"\r", b"\xff", b'"', b"Content-Disposition: form-data; name=a", b"--b0undary--"),
+        *(b"\\", b'\\"', b"%22", b":", b"X-Y: z", b"; name=model", b"(", b"\t"),
     )
 )
 
