@@ -22,6 +22,7 @@ COMMANDS = {
     "check": "say what is wrong with a file, and what the file means",
     "schema": "print the JSON Schema of the file, for editors",
     "explain": "say why a request went where it went",
+    "model": "say what a model's KV cache costs, line by line",
     "plan": "say which devices hold a model, how fast they serve it, and which is the smallest",
     "demo": "answer a real chat from real engines on this machine",
 }
