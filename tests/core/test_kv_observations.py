@@ -17,7 +17,7 @@ from gateway.core.kv.dtype import KvDtype
 from gateway.core.kv.grouped import FullGqa, SlidingGqa
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.pool_plan import PoolPlan, plan_pool
-from gateway.core.kv.recurrent import GatedDeltaNet, Mamba2
+from gateway.core.kv.recurrent import GatedDeltaNet, Kda, Mamba2
 from gateway.core.kv.token_pool import TokenPool
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -95,6 +95,18 @@ def state_pool(row: dict[str, str], plan: PoolPlan) -> float:
     return plan.state_bytes * settings(row)["states"]
 
 
+def state_layer(row: dict[str, str], plan: PoolPlan) -> float:
+    assert isinstance(plan, TokenPool)
+    known = catalog.known_model(row["model"])
+    assert known is not None
+    return plan.state_bytes / sum(layers.layers for layers in known.layers if isinstance(layers, Kda))
+
+
+def windowed_pool(row: dict[str, str], plan: PoolPlan) -> float:
+    assert isinstance(plan, TokenPool)
+    return plan.windowed * int(row["context"])
+
+
 def cell(row: dict[str, str], plan: PoolPlan) -> float:
     assert isinstance(plan, TokenPool)
     return plan.token_bytes
@@ -120,6 +132,8 @@ COMPUTED: dict[str, Callable[[dict[str, str], PoolPlan], float]] = {
     "states": states,
     "both pools": both_pools,
     "state pool": state_pool,
+    "state layer": state_layer,
+    "windowed pool": windowed_pool,
     "cell": cell,
     "keys": keys,
 }
@@ -134,4 +148,4 @@ def test_observation(row: dict[str, str]) -> None:
 
 def test_every_observation_names_its_source() -> None:
     assert all(row["source"] for row in ROWS)
-    assert len({row["id"] for row in ROWS}) == len(ROWS) > 55
+    assert len({row["id"] for row in ROWS}) == len(ROWS) > 60

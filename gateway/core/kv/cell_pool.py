@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.core.kv.deployment import Deployment
@@ -128,12 +128,21 @@ def cell_pool(model: ModelShape, deployment: Deployment) -> CellPool:
         steps=(
             *layer_steps(specs),
             Step("cells", _cells_formula(context, deployment), cells, "tokens"),
-            Step("growing layers", f"{cells} x {growing:g}", math.ceil(growing * cells), "bytes"),
-            Step("layers with a window", f"{windows} cells x {windowed:g}", math.ceil(windowed * windows), "bytes"),
-            Step("states", f"{slots} slots x {state}", state * slots, "bytes"),
-            Step("allocated at start", "cells, windows and states", math.ceil(growing * cells) + fixed, "bytes"),
+            *_buffers(cells, growing, windows, windowed, slots, state),
         ),
     )
+
+
+def _buffers(cells: int, growing: float, windows: int, windowed: float, slots: int, state: int) -> Iterator[Step]:
+    """What the engine takes at start, one line a buffer that the model needs."""
+    parts = [math.ceil(growing * cells), math.ceil(windowed * windows), state * slots]
+    yield Step("growing layers", f"{cells} x {growing:g}", parts[0], "bytes")
+    if windowed:
+        yield Step("layers with a window", f"{windows} cells x {windowed:g}", parts[1], "bytes")
+    if state:
+        yield Step("states", f"{slots} slots x {state}", parts[2], "bytes")
+    if windowed or state:
+        yield Step("allocated at start", " + ".join(str(part) for part in parts if part), sum(parts), "bytes")
 
 
 def _window_cells(slot_cells: int, window: int, deployment: Deployment) -> int:

@@ -75,7 +75,10 @@ class PoolPlan(Protocol):
         ...
 
     def sequences(self, pool_bytes: int, tokens: int) -> int:
-        """Requests of `tokens` tokens that a pool of `pool_bytes` bytes holds at once."""
+        """Requests of `tokens` tokens that a pool of `pool_bytes` bytes holds at once.
+
+        0 as well for a model that keeps nothing (`block_bytes` is 0), of which any number fits.
+        """
         ...
 
     def steps_in(self, pool_bytes: int) -> tuple[Step, ...]:

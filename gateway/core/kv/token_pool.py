@@ -6,13 +6,13 @@ Read from pool_configurator.py and kv_cache_configurator.py of SGLang 0.5.19 and
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.core.kv.deployment import Deployment
-from gateway.core.kv.layer_spec import Kind, LayerSpec
 from gateway.core.kv.layer_specs import layer_specs
 from gateway.core.kv.model import ModelShape
+from gateway.core.kv.stage_bytes import stage_bytes
 from gateway.core.kv.steps import Step, layer_steps
 
 __all__ = ["TokenPool", "token_pool"]
@@ -23,8 +23,6 @@ _COMPRESSED_WINDOW_RATIO = 0.1
 """The same for DeepSeek V4, whose windows are short."""
 _COMPRESSED_PAGE = 256
 """Tokens of a page of DeepSeek V4 (SGLang wants a multiple of 128)."""
-_WINDOW_PAGE = 128
-"""Tokens of a window page of DeepSeek V4; a compressor keeps its inputs once a page."""
 _STATE_RATIO = 0.9
 """Bytes of the state pool per byte of the token pools (`--mamba-full-memory-ratio`)."""
 _STATES_CACHED = 3
@@ -39,7 +37,7 @@ class TokenPool:
 
     `growing` and `windowed`: bytes of one token in the layers of each pool; `window`: tokens that layers with a window
     keep; `window_ratio`: tokens of their pool per token of the growing one. `state_bytes`: one state slot;
-    `state_slots`: slots a request needs. `copies`: times the fullest rank's bytes that all ranks together hold.
+    `state_slots`: slots a request needs. `everywhere`: growing, windowed and state bytes summed over all ranks.
     `in_flight`: tokens of one prefill chunk. `context`: the longest request.
     """
 
@@ -50,7 +48,7 @@ class TokenPool:
     window_ratio: float
     state_bytes: int
     state_slots: int
-    copies: float
+    everywhere: tuple[float, float, int]
     in_flight: int
     context: int
     steps: tuple[Step, ...] = ()
@@ -84,7 +82,9 @@ class TokenPool:
 
     def total_bytes(self, tokens: int) -> int:
         """`request_bytes` over all ranks, copies included."""
-        return math.ceil(self.request_bytes(tokens) * self.copies)
+        growing, windowed, state = self.everywhere
+        pages, windows = self._pages(tokens), self._pages(min(tokens, self.window))
+        return math.ceil(self.block * (pages * growing + windows * windowed)) + self.state_slots * state
 
     def stored_bytes(self, tokens: int) -> int:
         """Bytes that a request fills: one state, though it claims more slots."""
@@ -117,6 +117,8 @@ class TokenPool:
 
     def steps_in(self, pool_bytes: int) -> tuple[Step, ...]:
         """What the pools hold when all together take `pool_bytes` bytes, line by line."""
+        if not self.token_bytes:
+            return ()
         states = self._states_in(pool_bytes)
         share = f"{pool_bytes} x {_STATE_RATIO} / {1 + _STATE_RATIO} / {self.state_bytes} - 1"
         return (
@@ -142,55 +144,38 @@ class TokenPool:
 def token_pool(model: ModelShape, deployment: Deployment) -> TokenPool:
     """The pools that SGLang makes for a model. Raises ValueError if the model's layout is not known."""
     specs = layer_specs(model, deployment)
-    stages = deployment.pipeline_parallel
-    tokens = [spec for spec in specs if spec.kind is not Kind.STATE]
-    states = [spec for spec in specs if spec.kind is Kind.STATE]
-    windows = [spec for spec in tokens if spec.kind is not Kind.GROWING]
+    standing = 0 if deployment.draft_tokens else model.draft_layers
+    growing, windowed, state = stage_bytes(specs, deployment.pipeline_parallel, standing)
+    everywhere = stage_bytes(specs, 1, standing)
+    tp = deployment.tensor_parallel
     compressed = any(spec.compressed for spec in specs)
-    growing = _per_token([spec for spec in tokens if spec.kind is Kind.GROWING], stages)
-    windowed = _per_token(windows, stages)
-    if compressed and not deployment.draft_tokens:
-        # The drafting layer of V4 has its window whether it runs or not.
-        windowed += model.draft_layers * sum(spec.token_bytes for spec in windows if not _is_compressor(spec))
     ratio = _COMPRESSED_WINDOW_RATIO if compressed else _WINDOW_RATIO if growing else 1.0
-    state = sum(spec.on_stage(stages) * spec.state_bytes for spec in states)
-    on_rank = _per_token(tokens, stages) or float(state)
-    everywhere = _per_token(tokens, 1) or float(sum(spec.layers * spec.state_bytes for spec in states))
-    cell = growing + ratio * windowed
     return TokenPool(
         block=deployment.block or (_COMPRESSED_PAGE if compressed else 1),
         growing=growing,
         windowed=windowed,
-        window=max((spec.window for spec in windows), default=0),
+        window=max((spec.window for spec in specs), default=0),
         window_ratio=ratio,
         state_bytes=state,
         state_slots=_state_slots(deployment),
-        copies=deployment.tensor_parallel * (everywhere / on_rank if on_rank else 1.0),
+        everywhere=(everywhere[0] * tp, everywhere[1] * tp, everywhere[2] * tp),
         in_flight=deployment.in_flight,
         context=deployment.context or model.max_context,
-        steps=(
-            *layer_steps(specs),
-            Step("token in the growing layers", "sum over the layers of one rank", growing, "bytes"),
-            Step("token in the layers with a window", "sum over the layers of one rank", windowed, "bytes"),
-            Step("token with its share of the window pool", f"{growing:g} + {ratio} x {windowed:g}", cell, "bytes"),
-            Step("states of a request", f"{_state_slots(deployment)} slots x {state}", state, "bytes a slot"),
-        ),
+        steps=(*layer_steps(specs), *_steps(growing, windowed, ratio, state, _state_slots(deployment))),
     )
+
+
+def _steps(growing: float, windowed: float, ratio: float, state: int, slots: int) -> Iterator[Step]:
+    yield Step("token in the growing layers", "sum over the layers of one rank", growing, "bytes")
+    if windowed:
+        yield Step("token in the layers with a window", "sum over the layers of one rank", windowed, "bytes")
+        shared = f"{growing:g} + {ratio} x {windowed:g}"
+        yield Step("token with its share of the window pool", shared, growing + ratio * windowed, "bytes")
+    if state:
+        yield Step("states of a request", f"{slots} slots x {state}", slots * state, "bytes")
 
 
 def _state_slots(deployment: Deployment) -> int:
     if not deployment.prefix_caching:
         return 1 + deployment.draft_tokens
     return _STATES_CACHED + (_STATES_BUFFERED + deployment.draft_tokens if deployment.draft_tokens else 0)
-
-
-def _is_compressor(spec: LayerSpec) -> bool:
-    return spec.name.startswith("compressor")
-
-
-def _per_token(specs: Sequence[LayerSpec], stages: int) -> float:
-    total = 0.0
-    for spec in specs:
-        share = spec.window / _WINDOW_PAGE if _is_compressor(spec) else 1.0
-        total += spec.on_stage(stages) * spec.token_bytes * share
-    return total
