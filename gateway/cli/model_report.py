@@ -17,6 +17,8 @@ __all__ = ["LENGTHS", "Length", "Memory", "ModelReport", "memory_of", "report"]
 
 LENGTHS = (8192, 32_768, 131_072)
 """Tokens of the sequences that are counted."""
+_UNKNOWN_CONTEXT = LENGTHS[-1]
+"""Tokens that are taken for the longest request of a model that doesn't say."""
 _SHARED_CACHE = ("llama.cpp", "ollama")
 """Engines that split layers over their devices and count one cache over all of them."""
 
@@ -69,7 +71,8 @@ def report(found: FoundModel, deployment: Deployment, memory: Memory, weights: s
     """The whole arithmetic of a model under a deployment; `weights`: a format to count in, or "auto"."""
     shape = found.described.shape
     named, size = weights_of(found, weights)
-    context = deployment.context or shape.max_context
+    context = deployment.context or shape.max_context or _UNKNOWN_CONTEXT
+    deployment = replace(deployment, context=context)
     if not shape.kv_known:
         return ModelReport(found, deployment, memory, named, size, None, (), context)
     plan = plan_pool(shape, deployment)

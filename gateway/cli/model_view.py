@@ -63,11 +63,10 @@ def _identity(console: Console, made: ModelReport) -> None:
     if shape.draft_layers:
         facts.append(f"drafting head of {shape.draft_layers} layer{'s' if shape.draft_layers > 1 else ''}")
     console.print(indented(Text(", ".join(facts)), 2))
-    if made.weights_bytes or made.weights_format:
+    if made.weights_bytes:
         exact = described.weights_exact and made.weights_format == described.weights_format
-        size = size_text(made.weights_bytes) if made.weights_bytes else "not known"
-        about = "" if exact or not made.weights_bytes else ", estimated from their number"
-        console.print(indented(Text(f"weights: {size} in {made.weights_format}{about}"), 2))
+        about = "" if exact else ", estimated from their number"
+        console.print(indented(Text(f"weights: {size_text(made.weights_bytes)} in {made.weights_format}{about}"), 2))
     if described.chat_template is not None or described.tokenizer:
         template = {True: "chat template: yes", False: "chat template: none", None: ""}[described.chat_template]
         tokenizer = f"tokenizer: {described.tokenizer}" if described.tokenizer else ""
@@ -121,7 +120,7 @@ def _arithmetic(steps: Iterable[Step]) -> Table:
     table.add_column(justify="right", no_wrap=True)
     for step in steps:
         if step.value:
-            table.add_row(step.label, _grouped(step.formula), _value(step))
+            table.add_row(_grouped(step.label), _grouped(step.formula), _value(step))
     return table
 
 
