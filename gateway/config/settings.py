@@ -12,6 +12,7 @@ from gateway.config.spec import Address, FilePath, Spec
 
 __all__ = [
     "Journal",
+    "Learned",
     "Log",
     "Server",
     "ServerLimits",
@@ -122,6 +123,15 @@ class Journal(Spec):
     """How many files are kept."""
 
 
+class Learned(Spec):
+    """What answers taught (their lengths, speeds, trust in caches), kept over restarts; without any text of theirs."""
+
+    path: FilePath
+    """File to keep it in; its directory must be writable, since the file is replaced as a whole."""
+    every: Annotated[Duration, Field(ge=1)] = 60.0
+    """How often it is written, beside at the end."""
+
+
 class Log(Spec):
     """The program's own log, on standard error."""
 
@@ -149,5 +159,7 @@ class Settings(Spec):
     """Ports and limits; read once, at start."""
     state: State = State()
     """Where reservations are kept; read once, at start."""
+    learned: Learned | None = None
+    """Where to keep what answers taught over restarts; by default every start learns anew. Read once, at start."""
     telemetry: Telemetry = Telemetry()
     """Log and journal; read once, at start."""

@@ -28,6 +28,7 @@ from gateway.edge.handler import Handler
 from gateway.edge.keys import keys_of
 from gateway.edge.limits import EdgeLimits
 from gateway.edge.public import Public
+from gateway.edge.remembering import Remembering
 from gateway.edge.server import EdgeServer
 from gateway.edge.tls import server_context
 from gateway.errors import ConfigError
@@ -80,6 +81,9 @@ class Application:
         self.chronicle = Chronicle(self.metrics, self.journal)
         self.roster = Roster()
         self.leases = Leases(plan, roster=self.roster, store=MemoryStore(), experience=Experience())
+        kept = settings.learned
+        experience = self.leases.experience
+        self.remembering = Remembering(kept.path, experience, kept.every) if kept is not None else None
         self.dispatcher = Dispatcher(plan, leases=self.leases, observer=self.chronicle)
         self.watch = Watch(
             self.roster,
@@ -127,6 +131,8 @@ class Application:
 
     async def start(self) -> None:
         """Dispatch, watch the fleet, then listen. Raises ConfigError when a port can't be had."""
+        if self.remembering is not None:
+            await self.remembering.start()
         self.dispatcher.start()
         await self._apply(self._loaded, self.dispatcher.plan)
         settings = self._loaded.settings.server
@@ -156,6 +162,8 @@ class Application:
         await self.switchboard.close()
         self.wheel.close()
         self.measurer.close()
+        if self.remembering is not None:
+            await self.remembering.stop()
         await asyncio.to_thread(self.journal.close)
 
     def not_ready(self) -> None:
