@@ -125,7 +125,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "Kimi-Linear-48B-A3B": Family(
         plain("kimi_linear", 27, 2304, 32, 32, 9216, 163840, kv_lora_rank=512, qk_rope_head_dim=64,
-              qk_nope_head_dim=128, v_head_dim=128, mla_use_nope=True, num_experts=256, num_experts_per_token=8, num_shared_experts=1,
+              qk_nope_head_dim=128, v_head_dim=128, mla_use_nope=True, num_experts=256, num_experts_per_token=8,
+              num_shared_experts=1,
               moe_intermediate_size=1024, first_k_dense_replace=1, linear_attn_config={
                   "full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "head_dim": 128, "num_heads": 32,
                   "short_conv_kernel_size": 4}), 7 * 576 * 2,
@@ -143,7 +144,7 @@ FAMILIES: dict[str, Family] = {
     "Falcon-H1-7B, attention beside Mamba": Family(
         plain("falcon_h1", 44, 3072, 12, 2, 12288, 130048, head_dim=128, mamba_d_ssm=3072, mamba_n_heads=24,
               mamba_d_head=128, mamba_d_state=256, mamba_n_groups=1, mamba_d_conv=4), 45056,
-        state=44 * (24 * 128 * 256 * 4 + (3072 + 2 * 256) * 3 * 2),,
+        state=44 * (24 * 128 * 256 * 4 + (3072 + 2 * 256) * 3 * 2),
     ),
     "Granite-4.0-H-Small": Family(
         plain("granitemoehybrid", 40, 4096, 32, 8, 768, 100352, num_local_experts=72, num_experts_per_tok=10,
