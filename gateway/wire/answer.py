@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from gateway.errors import MalformedRequest
+from gateway.errors import MalformedRequest, StreamBroken
+from gateway.wire.engine_json import read_engine
 from gateway.wire.splice import splice
 from gateway.wire.usage import Usage, usage_of
 
@@ -43,8 +43,11 @@ def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
 
     None when it is no such answer: no JSON object, or one without choices or with an error.
     """
-    answer = _decoded(body)
-    if answer is None or answer.error:
+    try:
+        answer = read_engine(_ANSWER, body, "chat answer")
+    except StreamBroken:
+        return None
+    if answer.error:
         return None
     usage = usage_of({"usage": answer.usage, "timings": answer.timings})
     reason = answer.choices[0].finish_reason
@@ -55,17 +58,6 @@ def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
 def renamed(body: bytes, told: object, model_alias: str | None) -> bytes:
     """An answer with the model's name as the client knows it; `told` is the engine's, None where it tells none."""
     if model_alias is not None and told not in (None, model_alias):
-        with contextlib.suppress(MalformedRequest):  # readable to SDKs only (NaN)
+        with contextlib.suppress(MalformedRequest):  # of more members than are looked through
             return splice(body, {"model": msgspec.json.encode(model_alias)})
     return body
-
-
-def _decoded(body: bytes) -> _Answer | None:
-    try:
-        return _ANSWER.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
-    try:  # NaN and numbers past 64 bits, which engines written in Python send and SDKs read
-        return msgspec.convert(json.loads(body), _Answer)
-    except (ValueError, RecursionError):
-        return None

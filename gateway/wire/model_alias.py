@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.members import members
+from gateway.wire.members import engine_members
 from gateway.wire.sse import data_of
 
 __all__ = ["ModelAlias"]
@@ -26,8 +26,8 @@ class ModelAlias:
             return event.replace(self._served, self._shown, 1)
         data = data_of(event) or b""
         try:
-            found = members(data)
-        except MalformedRequest:  # readable to SDKs only (NaN)
+            found = engine_members(data)
+        except MalformedRequest:  # no event with a model in it
             return event
         for member in found:
             if member.key == "model":

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gateway.errors import MalformedRequest
-from gateway.wire.members import Member, members
+from gateway.wire.members import Member, engine_members
 
 __all__ = ["pieces", "splice", "splice_path"]
 
@@ -20,7 +20,8 @@ def splice(body: bytes, edits: Mapping[str, bytes | None], found: Sequence[Membe
     """Set (raw JSON value) or remove (None) top-level members of the object in `body`.
 
     A key that is absent is added at the end. Of duplicate keys (an engine's answer may have some; a request is refused
-    for them) the last one is set, the others go. `found`: the body's members where they are known. Raises
+    for them) the last one is set, the others go. `found`: the body's members where they are known; else those
+    of `engine_members`. Raises
     MalformedRequest when `body` is not one JSON object.
     """
     return b"".join(pieces(body, edits, found)) if edits else body
@@ -33,7 +34,7 @@ def pieces(
     if not edits:
         return (body,)
     if found is None:
-        found = members(body)
+        found = engine_members(body)
     last = {member.key: i for i, member in enumerate(found)}
     cuts: list[tuple[int, int, bytes]] = []  # (from, to, instead), in order
     kept_end = -1
@@ -85,7 +86,7 @@ def splice_path(body: bytes, path: Sequence[str], value: bytes | None) -> bytes:
     if not rest:
         return splice(body, {key: value})
     inner = b"null"
-    for member in members(body):
+    for member in engine_members(body):
         if member.key == key:
             inner = body[member.value_start : member.value_end]
     if inner == b"null":

@@ -109,7 +109,7 @@ class MessagesStream(NativeStream):
             return event
         try:
             named = splice_path(data, ("message", "model"), self._alias)
-        except MalformedRequest:  # readable to SDKs only (NaN)
+        except MalformedRequest:  # of more members than are looked through
             return event
         if data in event:
             return event.replace(data, named, 1)

@@ -13,7 +13,7 @@ import msgspec
 from gateway.errors import MalformedRequest
 from gateway.wire.engine_json import UNREADABLE, json_of
 from gateway.wire.error_body import error_in
-from gateway.wire.members import members
+from gateway.wire.members import engine_members
 from gateway.wire.native_stream import UNREAD, NativeStream
 from gateway.wire.ollama.done_reason import finish_reason
 from gateway.wire.ollama.usage import usage_of
@@ -122,13 +122,13 @@ class OllamaStream(NativeStream):
             return self._shown + event[len(self._served) :]
         alias = self._alias or b""
         try:
-            found = members(event)
+            found = engine_members(event)
             if found and found[0].key == "model" and all(member.key != "model" for member in found[1:]):
                 self._served = event[: found[0].value_end]
                 self._shown = event[: found[0].value_start] + alias
                 return self._shown + event[found[0].value_end :]
             return splice(event, {"model": alias}, found) if any(each.key == "model" for each in found) else event
-        except MalformedRequest:  # readable to clients only (NaN)
+        except MalformedRequest:  # of more members than are looked through
             return event
 
 

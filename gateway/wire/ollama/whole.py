@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.errors import MalformedRequest, StreamBroken
 from gateway.wire.answer import WholeAnswer
-from gateway.wire.members import members
+from gateway.wire.members import engine_members
 from gateway.wire.ollama.done_reason import finish_reason
 from gateway.wire.ollama.ollama_answer import read_ollama, usage_told
 from gateway.wire.splice import splice
@@ -29,8 +29,8 @@ def read_answer(body: bytes, model_alias: str | None) -> WholeAnswer | None:
     if not answer.done or (answer.message is None and answer.response is None):
         return None
     if model_alias is not None:
-        with contextlib.suppress(MalformedRequest):  # readable to clients only (NaN)
-            found = members(body)
+        with contextlib.suppress(MalformedRequest):  # of more members than are looked through
+            found = engine_members(body)
             if any(member.key == "model" for member in found):
                 body = splice(body, {"model": msgspec.json.encode(model_alias)}, found)
     calls = answer.message is not None and bool(answer.message.tool_calls)

@@ -103,7 +103,7 @@ class ResponsesStream(NativeStream):
             return event
         try:
             named = splice_path(data, ("response", "model"), self._alias)
-        except MalformedRequest:  # readable to SDKs only (NaN)
+        except MalformedRequest:  # of more members than are looked through
             return event
         if data in event:
             return event.replace(data, named, 1)
