@@ -255,7 +255,11 @@ class TestSteps:
             "bytes a request and layer",
         )
         assert lines["block"][1:] == (2096, "tokens")
-        assert lines["block of gated delta net"] == ("3 groups of 10 layers, a state a block", 21_463_040, "bytes")
+        assert lines["block of gated delta net"] == (
+            "10 layers x 2146304 B for a state, 3 groups alike",
+            21_463_040,
+            "bytes",
+        )
         assert lines["blocks of full attention"] == ("ceil(131072 / 2096)", 63, "blocks")
         assert lines["blocks of gated delta net"] == ("3 x 2 states", 6, "blocks")
         assert lines["a request of 131072 tokens on one rank"][:2] == ("69 x 21463040", 69 * 21_463_040)
@@ -275,7 +279,7 @@ class TestSteps:
             assert any("window" in step.label for step in pool.steps)
 
     def test_padding_is_said(self) -> None:
-        assert any("8 of them padding" in step.formula for step in vllm("Gemma-3-27B").steps)
+        assert any("with 8 layers of padding" in step.formula for step in vllm("Gemma-3-27B").steps)
 
     def test_an_encoder_says_that_it_keeps_nothing(self) -> None:
         (step,) = vllm("bge-m3").steps

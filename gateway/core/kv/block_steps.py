@@ -26,12 +26,12 @@ def _paging(specs: Sequence[LayerSpec], groups: Sequence[PageGroup]) -> Iterator
     row = max((spec.row_bytes for spec in specs if spec.kind is Kind.GROWING), default=0.0)
     if state and row:
         block = next(group.block for group in groups if group.kind is Kind.GROWING)
-        yield Step("block", f"{state} / {row:g}, rounded up to whole kernel blocks", block, "tokens")
+        yield Step("block", f"{state} / {row:.0f}, rounded up to whole kernel blocks", block, "tokens")
     for group in groups:
-        alike = f"{group.count} groups of {group.layers} layers" if group.count > 1 else f"{group.layers} layers"
-        padded = f", {group.padding} of them padding" if group.padding else ""
-        per = f"{group.block} tokens" if group.kind is not Kind.STATE else "a state"
-        yield Step(f"block of {group.name}", f"{alike}{padded}, {per} a block", group.page_bytes, "bytes")
+        holds = "a state" if group.kind is Kind.STATE else f"{group.block} tokens"
+        alike = f", {group.count} groups alike" if group.count > 1 else ""
+        padded = f" with {group.padding} layers of padding" if group.padding else ""
+        yield Step(f"block of {group.name}", f"{group.formula} for {holds}{alike}{padded}", group.page_bytes, "bytes")
     if len({group.page_bytes for group in groups}) > 1:
         yield Step("pool block", "the widest group's", max(group.page_bytes for group in groups), "bytes")
 

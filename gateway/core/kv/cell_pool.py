@@ -98,7 +98,7 @@ class CellPool:
         if not self.cell_bytes:
             return ()
         cells = self.blocks_in(pool_bytes)
-        return (Step("cells", f"({pool_bytes} - {self.fixed_bytes}) / {self.cell_bytes:g}", cells, "tokens"),)
+        return (Step("cells", f"({pool_bytes} - {self.fixed_bytes}) / {self.cell_bytes:.10g}", cells, "tokens"),)
 
 
 def cell_pool(model: ModelShape, deployment: Deployment) -> CellPool:
@@ -136,9 +136,9 @@ def cell_pool(model: ModelShape, deployment: Deployment) -> CellPool:
 def _buffers(cells: int, growing: float, windows: int, windowed: float, slots: int, state: int) -> Iterator[Step]:
     """What the engine takes at start, one line a buffer that the model needs."""
     parts = [math.ceil(growing * cells), math.ceil(windowed * windows), state * slots]
-    yield Step("growing layers", f"{cells} x {growing:g}", parts[0], "bytes")
+    yield Step("growing layers", f"{cells} x {growing:.10g}", parts[0], "bytes")
     if windowed:
-        yield Step("layers with a window", f"{windows} cells x {windowed:g}", parts[1], "bytes")
+        yield Step("layers with a window", f"{windows} cells x {windowed:.10g}", parts[1], "bytes")
     if state:
         yield Step("states", f"{slots} slots x {state}", parts[2], "bytes")
     if windowed or state:

@@ -14,6 +14,7 @@ __all__ = ["packed_groups", "packed_page"]
 
 _GRANULE = 576
 _GROWING_BLOCK = 256
+"""Tokens per block of the compressed layers where `--block-size` isn't given."""
 _WINDOW_BLOCK = 64
 _COMPRESSOR_BLOCK = {8: 4, 128: 8}
 """Tokens per block of the inputs that a compressor still has to fold, by how many it keeps."""
@@ -30,8 +31,9 @@ def packed_groups(specs: Sequence[LayerSpec], deployment: Deployment) -> tuple[P
     Every window's layers are split into groups of about the same depth, chosen so that least is padded.
     """
     buckets: dict[tuple[Kind, int, int], list[LayerSpec]] = defaultdict(list)
+    growing = deployment.block or _GROWING_BLOCK
     for spec in specs:
-        buckets[spec.kind, spec.window, _block(spec)].append(spec)
+        buckets[spec.kind, spec.window, growing if spec.kind is Kind.GROWING else _window_block(spec)].append(spec)
     repeats = _repeats(buckets.values())
     stages = deployment.pipeline_parallel
     return tuple(
@@ -43,17 +45,23 @@ def _group(kind: Kind, window: int, block: int, bucket: list[LayerSpec], repeats
     depth = max(spec.layers for spec in bucket)
     count = -(-depth // repeats) if repeats and _even(bucket) else 1
     parts = count * stages
-    page = sum(
-        spec.on_stage(parts) * packed_page(-(-block // spec.tokens_per_row), math.ceil(spec.row_bytes))
+    pages = [
+        (spec.on_stage(parts), packed_page(-(-block // spec.tokens_per_row), math.ceil(spec.row_bytes)))
         for spec in bucket
+    ]
+    return PageGroup(
+        kind,
+        " + ".join(dict.fromkeys(spec.name for spec in bucket)),
+        -(-depth // parts),
+        block,
+        sum(layers * page for layers, page in pages),
+        window,
+        count=count,
+        formula=" + ".join(f"{layers} layers x {page} B" for layers, page in pages),
     )
-    name = " + ".join(spec.name for spec in bucket)
-    return PageGroup(kind, name, -(-depth // parts), block, page, window, count=count)
 
 
-def _block(spec: LayerSpec) -> int:
-    if spec.kind is Kind.GROWING:
-        return _GROWING_BLOCK
+def _window_block(spec: LayerSpec) -> int:
     if spec.name.startswith("compressor"):
         return _COMPRESSOR_BLOCK.get(spec.window, _WINDOW_BLOCK)
     return _WINDOW_BLOCK

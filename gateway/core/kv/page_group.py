@@ -15,7 +15,8 @@ class PageGroup:
 
     `block`: tokens per block. `page_bytes`: bytes of one block over the group's layers on the fullest rank, before the
     pool pads it. `window`: tokens kept by sliding and chunked kinds. `state_pages`: blocks that a recurrent kind holds.
-    `padding`: layers of all `count` groups together that are nothing but padding.
+    `padding`: layers of all `count` groups together that are nothing but padding. `formula`: how `page_bytes` came
+    about.
     """
 
     kind: Kind
@@ -27,6 +28,7 @@ class PageGroup:
     state_pages: int = 0
     count: int = 1
     padding: int = 0
+    formula: str = ""
 
     @property
     def straddle(self) -> int:

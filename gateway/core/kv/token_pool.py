@@ -6,10 +6,11 @@ Read from pool_configurator.py and kv_cache_configurator.py of SGLang 0.5.19 and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.core.kv.deployment import Deployment
+from gateway.core.kv.layer_spec import Kind, LayerSpec
 from gateway.core.kv.layer_specs import layer_specs
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.stage_bytes import stage_bytes
@@ -123,7 +124,7 @@ class TokenPool:
         share = f"{pool_bytes} x {_STATE_RATIO} / {1 + _STATE_RATIO} / {self.state_bytes} - 1"
         return (
             *((Step("state slots", share, states, "slots"),) if self.state_bytes else ()),
-            Step("tokens", f"what is left / {self.token_bytes:g}", self.capacity_tokens(pool_bytes), "tokens"),
+            Step("tokens", f"what is left / {self.token_bytes:.10g}", self.capacity_tokens(pool_bytes), "tokens"),
         )
 
     def _pages(self, tokens: int) -> int:
@@ -161,15 +162,21 @@ def token_pool(model: ModelShape, deployment: Deployment) -> TokenPool:
         everywhere=(everywhere[0] * tp, everywhere[1] * tp, everywhere[2] * tp),
         in_flight=deployment.in_flight,
         context=deployment.context or model.max_context,
-        steps=(*layer_steps(specs), *_steps(growing, windowed, ratio, state, _state_slots(deployment))),
+        steps=(*layer_steps(specs), *_steps(specs, (growing, windowed, state), ratio, deployment)),
     )
 
 
-def _steps(growing: float, windowed: float, ratio: float, state: int, slots: int) -> Iterator[Step]:
-    yield Step("token in the growing layers", "sum over the layers of one rank", growing, "bytes")
+def _steps(
+    specs: Sequence[LayerSpec], rank: tuple[float, float, int], ratio: float, deployment: Deployment
+) -> Iterator[Step]:
+    growing, windowed, state = rank
+    stages, slots = deployment.pipeline_parallel, _state_slots(deployment)
+    plain = [spec for spec in specs if spec.kind is Kind.GROWING]
+    formula = " + ".join(f"{spec.on_stage(stages)} x {spec.token_bytes:g}" for spec in plain)
+    yield Step("token in the growing layers", formula or "none grow", growing, "bytes")
     if windowed:
         yield Step("token in the layers with a window", "sum over the layers of one rank", windowed, "bytes")
-        shared = f"{growing:g} + {ratio} x {windowed:g}"
+        shared = f"{growing:.10g} + {ratio} x {windowed:.10g}"
         yield Step("token with its share of the window pool", shared, growing + ratio * windowed, "bytes")
     if state:
         yield Step("states of a request", f"{slots} slots x {state}", slots * state, "bytes")

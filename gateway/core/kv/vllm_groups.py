@@ -54,14 +54,15 @@ def state_pages(deployment: Deployment) -> int:
 
 def _one_group(specs: Sequence[LayerSpec], block: int, deployment: Deployment) -> PageGroup:
     # Layers that need the same number of blocks share a table even where their rows differ in size.
-    stages = deployment.pipeline_parallel
+    parts = [(spec.on_stage(deployment.pipeline_parallel), spec.page_bytes(block)) for spec in specs]
     return PageGroup(
         specs[0].kind,
         " + ".join(spec.name for spec in specs),
-        max(spec.on_stage(stages) for spec in specs),
+        max(layers for layers, _ in parts),
         block,
-        sum(spec.on_stage(stages) * spec.page_bytes(block) for spec in specs),
+        sum(layers * page for layers, page in parts),
         specs[0].window,
+        formula=" + ".join(f"{layers} layers x {page} B" for layers, page in parts),
     )
 
 
@@ -77,8 +78,18 @@ def _equal_groups(specs: Sequence[LayerSpec], block: int, deployment: Deployment
         wider = block * (page // own) if spec.kind is not Kind.STATE and page % own == 0 else block
         count = -(-spec.layers // size)
         held = state_pages(deployment) if spec.kind is Kind.STATE else 0
-        padding = count * size - spec.layers
         groups.append(
-            PageGroup(spec.kind, spec.name, on_stage, wider, on_stage * page, spec.window, held, count, padding)
+            PageGroup(
+                spec.kind,
+                spec.name,
+                on_stage,
+                wider,
+                on_stage * page,
+                spec.window,
+                held,
+                count,
+                padding=count * size - spec.layers,
+                formula=f"{on_stage} layers x {page} B",
+            )
         )
     return tuple(groups)
