@@ -90,8 +90,17 @@ def _own_route(model: str, label: Label) -> Route:
 
 def _backend(backend: Backend, address: Endpoint, said: Facts | str | None) -> BackendReport:
     facts = said if isinstance(said, Facts) else Facts()
-    served = serving(backend, address, facts.models, Detected(facts.abilities, facts.surfaces))
-    held = capacity(backend, address, served, slots=facts.slots, pool_tokens=facts.pool_tokens, block=facts.block)
+    detected = Detected(facts.abilities, facts.surfaces, facts.pool.dtype)
+    served = serving(backend, address, facts.models, detected)
+    held = capacity(
+        backend,
+        address,
+        served,
+        slots=facts.slots,
+        pool_tokens=facts.pool_tokens,
+        block=facts.block,
+        pool=facts.pool,
+    )
     asked = said if isinstance(said, str) else None if said is None else "is loading its model" if facts.loading else ""
     by_tokens = address.kv_pool.tokens is not None or dict(held.sources)["pool"] == "engine"
     models = tuple(

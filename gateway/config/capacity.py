@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gateway.config.doubts import in_doubt
 from gateway.config.endpoint import Endpoint
+from gateway.config.memory import kv_pool_bytes, weight_copies
 from gateway.config.offers import Serving
+from gateway.config.paging import Paging, costliest, paging
+from gateway.config.pool import Pool, pool_by_memory, pool_of_bytes, pool_told
 from gateway.core.backend import Backend
-from gateway.core.kv.shape import KvShape
+from gateway.core.kv.charge import NO_CHARGE, Charge
+from gateway.core.kv.engine_pool import NOTHING_TOLD, EnginePool
+from gateway.core.kv.shape import KvShape, round_up
 
-__all__ = ["Capacity", "capacity", "kv_pool_bytes", "sequences_that_fit", "tokens_in"]
+__all__ = ["Capacity", "capacity", "kv_pool_bytes", "sequences_that_fit"]
 
 _BLOCK = {"vllm": 16}
 _SLOTS = {
@@ -24,13 +30,6 @@ _SLOTS = {
     "anthropic": 32,
 }
 """Requests at once where nobody says: the engines' own defaults, and few for a stranger."""
-_BUFFERS = 1024**3
-_WORKING = 2 * 1024**3
-_WORKING_SHARED = 2 * 1024**3
-"""Bytes a device for activations, graphs and libraries: vLLM measures 1.5 to 2.7 GiB and 0.27 GiB of libraries, which
-become 2.1 GiB with tensor parallelism; llama.cpp's buffers take about 1 GiB. At most a tenth of a device is taken."""
-_TYPICAL = 8192
-"""Tokens of the sequence whose constant part (state, window) is spread over a pool in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,8 @@ class Capacity:
     """What admission may fill.
 
     `slots` requests at once; `pool_tokens` of KV cache (0: not known, slots alone bound it); `block` tokens a KV block;
-    `pool_bytes` and `weights_bytes` over all devices, 0 where not known; `sources` are (fact, its source) pairs.
+    `charge`: tokens of the pool for each sequence beside its own; `pool_bytes` and `weights_bytes` over all devices, 0
+    where not known; `sources` are (fact, its source) pairs.
     """
 
     slots: int
@@ -47,6 +47,12 @@ class Capacity:
     sources: tuple[tuple[str, str], ...]
     pool_bytes: int = 0
     weights_bytes: int = 0
+    charge: Charge = NO_CHARGE
+
+    def sequences(self, tokens: int) -> int:
+        """How many requests of that many tokens the pool holds; slots not counted."""
+        held = round_up(tokens, self.block)
+        return self.pool_tokens // max(1, held + self.charge.beside(held))
 
 
 def capacity(
@@ -57,77 +63,75 @@ def capacity(
     slots: int | None = None,
     pool_tokens: int | None = None,
     block: int | None = None,
+    pool: EnginePool = NOTHING_TOLD,
 ) -> Capacity:
-    """What a backend holds. `slots`, `pool_tokens` and `block` are what its engine said, None where it didn't.
+    """What a backend holds. `slots`, `pool_tokens`, `block` and `pool` are what its engine said, None where it didn't.
 
     Declared wins, then the engine, then the memory of the device less the weights; when nothing tells, the pool is 0.
     """
-    sources: dict[str, str] = {}
-    kv = costliest(served)
-    weights = sum(one.weights_bytes for one in served) * _copies(backend)
-    pool_bytes = 0
-    if endpoint.kv_pool.tokens:
-        tokens, sources["pool"] = endpoint.kv_pool.tokens, "declared"
-    elif endpoint.kv_pool.bytes:
-        pool_bytes, sources["pool"] = endpoint.kv_pool.bytes, "declared"
-        tokens = tokens_in(kv, pool_bytes) if kv else 0
-    elif pool_tokens:
-        tokens, sources["pool"] = pool_tokens, "engine"
+    sources: dict[str, str] = {"pool": ""}
+    at_once, sources["slots"] = _at_once(backend, endpoint, slots)
+    one = costliest(served)
+    found = paging(backend, one, at_once, block, pool) if one else None
+    weights = sum(each.weights_bytes for each in served) * weight_copies(backend)
+    said = endpoint.kv_pool
+    if said.tokens:
+        made = Pool(said.tokens, found.unit.charge if found else NO_CHARGE, "declared")
+    elif said.bytes:
+        made = pool_of_bytes(backend, one, found, said.bytes)._replace(source="declared")
     else:
-        pool_bytes = max(0, kv_pool_bytes(backend, weights)) if weights else 0
-        tokens = tokens_in(kv, pool_bytes) if kv else 0
-        sources["pool"] = "device memory less weights" if tokens else "not known"
-    if endpoint.running:
-        at_once, sources["slots"] = endpoint.running, "declared"
-    elif slots:
-        at_once, sources["slots"] = slots, "engine"
-    else:
-        at_once, sources["slots"] = _SLOTS.get(backend.engine, 8), f"usual for {backend.engine}"
-    if not pool_bytes and tokens and kv:
-        # llama.cpp allocates the constant part once a slot; elsewhere it is spread as in a typical sequence.
-        fixed = kv.state_bytes + kv.window_bytes_per_token * kv.window
-        whole = backend.engine == "llama.cpp"
-        pool_bytes = int(tokens * kv.bytes_per_token + at_once * fixed if whole else tokens * per_token(kv))
+        trusted = None if one is not None and in_doubt(one) and not pool.full_request_blocks else found
+        full = one.full if one else 0
+        made = (
+            pool_told(trusted, pool_tokens, block, full, pool)
+            or _slots_of_their_own(backend, served, at_once, pool)
+            or pool_by_memory(backend, one, found, weights, pool, doubtful=_doubtful(backend, one))
+        )
+    sources["pool"] = made.source
+    if made.charge.most:
+        sources["charge"] = made.charged_by
+    size = made.bytes or _bytes_of(backend, found, made, one, at_once)
     sources["block"] = "engine" if block else f"usual for {backend.engine}"
-    return Capacity(
-        at_once, tokens, block or _BLOCK.get(backend.engine, 1), tuple(sources.items()), pool_bytes, weights
-    )
+    if not block and found is not None and found.plan.block != _BLOCK.get(backend.engine, 1):
+        sources["block"] = "arithmetic"
+    usual = found.plan.block if found is not None else _BLOCK.get(backend.engine, 1)
+    return Capacity(at_once, made.tokens, block or usual, tuple(sources.items()), size, weights, made.charge)
 
 
-def kv_pool_bytes(backend: Backend, weights_bytes: int) -> int:
-    """Bytes that memory leaves for the KV cache; negative when the weights alone are too large, 0 when not known."""
-    device = backend.device
-    if not device.memory:
+def _at_once(backend: Backend, endpoint: Endpoint, slots: int | None) -> tuple[int, str]:
+    if endpoint.running:
+        return endpoint.running, "declared"
+    if slots:
+        return slots, "engine"
+    return _SLOTS.get(backend.engine, 8), f"usual for {backend.engine}"
+
+
+def _slots_of_their_own(backend: Backend, served: Sequence[Serving], slots: int, told: EnginePool) -> Pool | None:
+    """Ollama gives each of its slots the whole window of the model, whatever else is in memory."""
+    if backend.engine != "ollama" or not served:
+        return None
+    if told.slot_tokens:
+        return Pool(told.slot_tokens * slots, source="engine")
+    windows = [one.offer.window for one in served if dict(one.offer.sources)["window"] in ("declared", "engine")]
+    return Pool(max(windows) * slots, source="windows times slots") if windows else None
+
+
+def _doubtful(backend: Backend, one: Serving | None) -> bool:
+    return backend.device.confidence.is_low or (one is not None and in_doubt(one))
+
+
+def _bytes_of(backend: Backend, found: Paging | None, made: Pool, one: Serving | None, slots: int) -> int:
+    """About how many bytes a pool counted in tokens takes, over all devices."""
+    if one is None or not made.tokens:
         return 0
-    if backend.engine == "llama.cpp":
-        working = _BUFFERS
-    else:
-        working = _WORKING + (_WORKING_SHARED if device.tensor_parallel > 1 else 0)
-    each = min(working, device.memory // device.count // 10)
-    return int(device.memory * device.budget) - weights_bytes - each * device.count
-
-
-def _copies(backend: Backend) -> int:
-    """Copies of the weights: one for each tensor-parallel group; llama.cpp splits layers over all its devices."""
-    if backend.engine == "llama.cpp":
-        return 1
-    return max(1, backend.device.count // backend.device.tensor_parallel)
-
-
-def costliest(served: Sequence[Serving]) -> KvShape | None:
-    """The KV shape that holds the fewest tokens, the safe one to count a shared pool in; None when nothing keeps KV."""
-    shapes = [one.offer.kv for one in served if one.offer.kv.bytes(1) > 0]
-    return max(shapes, key=lambda kv: kv.bytes(_TYPICAL), default=None)
-
-
-def per_token(kv: KvShape) -> float:
-    """Bytes a token, with what a sequence holds whatever its length spread over a typical one."""
-    return kv.bytes(_TYPICAL) / _TYPICAL
-
-
-def tokens_in(kv: KvShape, pool_bytes: int) -> int:
-    """Tokens of typical sequences that a pool of that many bytes holds."""
-    return int(pool_bytes / per_token(kv))
+    kv = one.offer.kv
+    if backend.engine in ("llama.cpp", "ollama"):
+        # The constant part is allocated once a slot.
+        return int(made.tokens * kv.bytes_per_token + slots * (kv.state_bytes + kv.window_bytes_per_token * kv.window))
+    if found is not None:
+        blocks = made.tokens / found.unit.per_block / weight_copies(backend)
+        return int(blocks * found.plan.block_bytes * backend.device.count)
+    return int(made.tokens * kv.bytes(8192) / 8192)
 
 
 def sequences_that_fit(kv: KvShape, pool_bytes: int, tokens: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from gateway.config.backends import ModelSpec
@@ -32,20 +33,26 @@ class Serving:
     """One model on one backend: the offer, and what `check` says beside it.
 
     `weights_bytes` is the size of one copy (0: not known); `kv_format`, `weights_format` as the file would name them.
+    `shape` is the model as the catalogue has it, None where nobody knows it or the file overrules it; `full` is the
+    longest request that its engine takes, in tokens.
     """
 
     offer: Offer
     weights_bytes: int
     weights_format: str
     kv_format: str
+    shape: ModelShape | None = None
+    full: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What an engine was found to be able to do, whatever the model. surfaces: what it may be asked in."""
+    """What an engine was found to be able to do, whatever the model. surfaces: what it may be asked in. kv_dtype: the
+    number format of its KV cache, by its own name for it."""
 
     abilities: frozenset[str] = frozenset()
     surfaces: frozenset[str] | None = None
+    kv_dtype: str | None = None
 
 
 def merge_offers(
@@ -82,7 +89,9 @@ def _of(found: Discovered | None, endpoint: Endpoint, detected: Detected) -> Det
     said = endpoint.abilities
     able = (detected.abilities if own is None else own) | {name for name, yes in said.items() if yes}
     return Detected(
-        able - {name for name, yes in said.items() if not yes}, detected.surfaces if surfaces is None else surfaces
+        able - {name for name, yes in said.items() if not yes},
+        detected.surfaces if surfaces is None else surfaces,
+        detected.kv_dtype,
     )
 
 
@@ -105,12 +114,12 @@ def _serving(
     names = [n for n in (declared and declared.id, declared and declared.served_as, found and found.id) if n]
     names += found.aliases if found else ()
     shape = next((known for name in names if (known := catalogue.model(name))), None)
-    sources: dict[str, str] = {"model": "catalogue" if shape else "assumed"}
+    sources = _known_as(shape, catalogue)
     spec = declared or ModelSpec(id=names[0])
     model = _sized(shape, spec, found, names[0], sources)
     tp = backend.device.tensor_parallel
-    kv_format = spec.kv
-    kv = _kv(model, spec, found, tp, sources)
+    kv_format = _kv_format(spec, able.kv_dtype, sources)
+    kv = _kv(model, spec, kv_format, found, tp, sources)
     weights_format, per_weight = _weights(backend.engine, names, spec, found, model, sources)
     window = _window(spec, found, model, sources)
     offer = Offer(
@@ -125,7 +134,27 @@ def _serving(
         sources=tuple(sources.items()),
     )
     size = found.size_bytes if found and found.size_bytes else int(model.params_total * per_weight)
-    return Serving(offer, size, weights_format, kv_format)
+    known = model if sources["kv"] == "catalogue" else shape if sources["kv"] == "assumed" else None
+    full = found.window if found and found.window else window
+    return Serving(offer, size, weights_format, kv_format, known, full)
+
+
+def _known_as(shape: ModelShape | None, catalogue: Catalogue) -> dict[str, str]:
+    if shape is None:
+        return {"model": "assumed"}
+    known = {"model": "own entry" if catalogue.owns(shape) else "catalogue", "confidence": str(shape.confidence)}
+    return known | ({"figures": shape.source} if shape.source else {})
+
+
+def _kv_format(spec: ModelSpec, told: str | None, sources: dict[str, str]) -> str:
+    """The number format of the KV cache: the engine's word counts more than the file's, since it is the one it has."""
+    with suppress(ValueError):
+        if told is not None and KvDtype.parse(told):
+            sources["kv_format"] = "engine"
+            return told
+    if spec.kv != "auto":
+        sources["kv_format"] = "declared"
+    return spec.kv
 
 
 def _served_as(declared: ModelSpec | None, found: Discovered | None) -> str:
@@ -152,7 +181,9 @@ def _sized(
     return model
 
 
-def _kv(model: ModelShape, spec: ModelSpec, found: Discovered | None, tp: int, sources: dict[str, str]) -> KvShape:
+def _kv(
+    model: ModelShape, spec: ModelSpec, kv_format: str, found: Discovered | None, tp: int, sources: dict[str, str]
+) -> KvShape:
     if spec.kv_bytes:
         sources["kv"] = "declared"
         return KvShape(bytes_per_token=float(spec.kv_bytes))
@@ -161,7 +192,7 @@ def _kv(model: ModelShape, spec: ModelSpec, found: Discovered | None, tp: int, s
         return KvShape(bytes_per_token=found.kv_bytes_per_token)
     if model.kv_known:
         sources["kv"] = "catalogue"
-        return model.kv(KvDtype.parse(spec.kv), tp)
+        return model.kv(KvDtype.parse(kv_format), tp)
     sources["kv"] = "assumed"
     return ASSUMED_KV
 

@@ -78,7 +78,9 @@ class Member:
         """Declared, found and catalogue facts, read together again."""
         facts = self.facts or Facts()
         surfaces = facts.surfaces if facts.surfaces is not None else self.engine.traits.surfaces
-        served = serving(self.backend, self.endpoint, facts.models, Detected(facts.abilities, surfaces))
+        served = serving(
+            self.backend, self.endpoint, facts.models, Detected(facts.abilities, surfaces, facts.pool.dtype)
+        )
         if not served and self.offers and not self.endpoint.declared:
             return  # an engine that lists nothing for a moment still is what it was
         self.offers = tuple(one.offer for one in served)
@@ -89,6 +91,7 @@ class Member:
             slots=facts.slots,
             pool_tokens=facts.pool_tokens,
             block=facts.block,
+            pool=facts.pool,
         )
 
     @property
@@ -139,6 +142,7 @@ class Member:
             slots=max(0, room.slots - (self.foreign_running if told else 0)),
             pool=room.pool_tokens,
             block=room.block,
+            charge=room.charge,
             headroom=1.0 if self.has_own_slots else self.backend.headroom,
             running=totals.running,
             reserved=totals.reserved,

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from gateway.config.catalog import known_model
 from gateway.config.offers import ASSUMED_KV, ASSUMED_WINDOW, CAUTIOUS_WINDOW, Detected, merge_offers, serving
 from gateway.core.kv.shape import KvShape
 from gateway.engines.adapter import FoundModel
 from tests.config.fleet import pair
 
 VLLM = "engine: vllm, device: rtx-pro-6000"
+
+
+def offer_source(name: str) -> str:
+    shape = known_model(name)
+    assert shape is not None
+    return shape.source
 
 
 def one(fields: str, *found: FoundModel, abilities: frozenset[str] = frozenset()):
@@ -21,8 +28,11 @@ def test_a_declared_model_without_an_engine_comes_from_the_catalogue() -> None:
     assert offer.kv == KvShape(bytes_per_token=32768.0, state_bytes=153_944_064)
     assert dict(offer.sources) == {
         "model": "catalogue",
+        "confidence": "high",
+        "figures": offer_source("Qwen3.6-27B"),
         "params": "catalogue",
         "kv": "catalogue",
+        "kv_format": "declared",
         "weights": "declared",
         "window": "declared",
     }
