@@ -27,6 +27,7 @@ UNITS = {"GiB": GIB, "MiB": MIB}
 
 ELSEWHERE = {
     "gemma-3-270m": (FullGqa(3, 1, 256), SlidingGqa(15, 1, 256, window=512)),
+    "Gemma-4-12B": (FullGqa(8, 1, 512), SlidingGqa(40, 8, 256, window=1024)),
     "gemma-3-1b": (FullGqa(4, 1, 256), SlidingGqa(22, 1, 256, window=512)),
     "Qwen3.5-9B": (FullGqa(8, 4, 256), GatedDeltaNet(24, 16, 32, 128, 128)),
     "Nemotron-Nano-9B-v2": (FullGqa(4, 8, 128), Mamba2(27, 128, 80, 128, 8)),
@@ -107,6 +108,11 @@ def windowed_pool(row: dict[str, str], plan: PoolPlan) -> float:
     return plan.windowed * int(row["context"])
 
 
+def shared_pools(row: dict[str, str], plan: PoolPlan) -> float:
+    assert isinstance(plan, TokenPool)
+    return plan.token_bytes * int(row["context"])
+
+
 def cell(row: dict[str, str], plan: PoolPlan) -> float:
     assert isinstance(plan, TokenPool)
     return plan.token_bytes
@@ -134,6 +140,7 @@ COMPUTED: dict[str, Callable[[dict[str, str], PoolPlan], float]] = {
     "state pool": state_pool,
     "state layer": state_layer,
     "windowed pool": windowed_pool,
+    "shared pools": shared_pools,
     "cell": cell,
     "keys": keys,
 }
@@ -148,4 +155,4 @@ def test_observation(row: dict[str, str]) -> None:
 
 def test_every_observation_names_its_source() -> None:
     assert all(row["source"] for row in ROWS)
-    assert len({row["id"] for row in ROWS}) == len(ROWS) > 60
+    assert len({row["id"] for row in ROWS}) == len(ROWS) > 70
