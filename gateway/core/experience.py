@@ -61,19 +61,21 @@ class Experience:
         *,
         route: str = "",
         klass: str = "default",
+        chain: Chain | None = None,
         exact: int | None = None,
         limit: int | None = None,
         window: int | None = None,
     ) -> Estimate:
         """Tokens of a prompt and its answer on a model; `exact` where the prompt came as token ids.
 
+        By its `chain` a prompt is known whose start an engine has counted before.
         `route` is the name that was asked for. No answer is longer than `limit`, nor together with the prompt longer
         than `window`, the widest there is.
         """
         if exact is not None:
             tokens, most, tier, floor = exact, exact, str(Tier.EXACT), None
         else:
-            prompt = self.tokens.estimate(model, client, counts)
+            prompt = self.tokens.estimate(model, client, counts, chain)
             tokens, most, tier = prompt.tokens, prompt.high, str(prompt.tier)
             floor = self.tokens.least(counts)
         cap = limit
@@ -192,7 +194,8 @@ class Experience:
         self.prefixes.end(holder, lease.chain, ended.output_tokens or 0)
         if ended.prompt_tokens:
             if ended.text_only and counts is not None and not was_cut(lease, ended):
-                self.tokens.learn(model, request.client, counts, ended.prompt_tokens)
+                answer = ended.output_tokens or 0 if request.n == 1 else 0
+                self.tokens.learn(model, request.client, counts, ended.prompt_tokens, lease.chain, answer)
             if told is not None and ended.cached_tokens is not None:
                 self.trust.learn(holder, told, ended.prompt_tokens, ended.cached_tokens, lease.block)
         if ended.output_tokens:

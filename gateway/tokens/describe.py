@@ -171,6 +171,7 @@ def _estimate(
         _shape(chat),
         route=route.name,
         klass=client.klass or route.klass,
+        chain=measured.chain,
         exact=chat.prompt_tokens,
         limit=limit,
         window=window,

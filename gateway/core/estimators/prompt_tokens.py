@@ -1,4 +1,4 @@
-"""How many tokens a prompt has, from counts of byte classes: no tokenizer, corrected by every answer's usage."""
+"""How many tokens a prompt has, from counts of its bytes: no tokenizer, corrected by every answer's usage."""
 
 from __future__ import annotations
 
@@ -7,35 +7,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gateway.core.estimators.proportions import Proportions
 from gateway.core.estimators.ratio_spread import RatioSpread
-from gateway.core.estimators.text_counts import TextCounts, count_text
+from gateway.core.estimators.text_counts import NOTHING, TextCounts, count_text
+from gateway.core.estimators.tokenizer_priors import contributions, least_tokens, prior_of
+from gateway.core.prefix.anchors import Anchor, AnchorStore
+from gateway.core.prefix.chain import Chain
 
 __all__ = ["PromptEstimate", "PromptTokenEstimator", "TextCounts", "Tier", "count_text"]
 
-_PRIOR = (0.24, 0.90, 0.45, 0.36, 5.0, 12.0, 6.0)
-"""Tokens per letter or space, digit, other ASCII byte, non-ASCII byte, message, tool, request: English prose has about
-4.1 bytes a token, code heavy in punctuation 2.2; Qwen tokenizers split digits singly; a CJK character is 3 bytes and
-about 1 token; the last three are what chat templates wrap around."""
-_LEAST = 0.7
-"""Of the prior: English words of one token each, separated by spaces, have about 0.83 of it."""
-_STEP = (0.24**2, 0.90**2, 0.45**2, 0.36**2, 5.0**2, 12.0**2, 6.0**2)
-"""Per-weight gain, prior squared: each weight moves in proportion to its own size."""
-_GAIN = 0.05
-_SHRINK = 8.0
-_SLOWEST = 0.05
-_FULL_SAMPLE = 200.0
-"""Tokens from which a prompt counts in full; shorter ones are mostly template."""
-_MAX_LOG_RATIO = math.log(3.0)
+_NOISE = 0.03
+"""Standard deviation of what proportions can't explain, of a prompt."""
+_NOISE_TOKENS = 4.0
+_SHARED_NOISE = 0.10
+"""The same for what all clients of a model have in common; grows with what one client has said already."""
+_TALKATIVE = 8.0
+"""Observations after which a client's next ones count half for the others."""
 _MAX_CLIENTS = 4096
+_SAME_ANSWER = 0.25
+"""An answer comes back as it was given if our estimate of the message is no further from the engine's count."""
+_ANSWER_DOUBT = 0.02
+"""Share of an answer by which it may differ from what comes back of it."""
+_TURN_DOUBT = 4.0
+"""Tokens a message."""
+_OFFSET_RATE = 0.1
+_MAX_OFFSET = 24.0
 
 
 class Tier(StrEnum):
     """Which estimator answered."""
 
     BYTES = "A"
-    """Byte-class regression over the whole prompt."""
+    """Byte counts of the whole prompt."""
     ANCHORED = "B"
-    """An exact count of the start of the prompt, and the regression over what follows."""
+    """An exact count of the start of the prompt, and byte counts of what follows."""
     EXACT = "C"
     """A tokenizer, or the engine itself."""
 
@@ -50,126 +55,131 @@ class PromptEstimate:
 
 
 @dataclass(slots=True)
-class _Client:
-    """How one client's prompts on one model differ from what the model's weights say."""
+class _Learned:
+    """What a client's prompts on one model taught, or those of all its clients."""
 
+    proportions: Proportions = field(default_factory=Proportions)
     spread: RatioSpread = field(default_factory=RatioSpread)
-    samples: float = 0.0
-    log_ratio: float = 0.0
-
-    @property
-    def shrunk(self) -> float:
-        """The log ratio as far as the samples vouch for it."""
-        return self.log_ratio * self.samples / (self.samples + _SHRINK)
-
-
-@dataclass(slots=True)
-class _Model:
-    """One model's weights, and the sum of its clients' shrunk log ratios: a new client starts at their mean."""
-
-    weights: list[float] = field(default_factory=lambda: list(_PRIOR))
-    clients: int = 0
-    ratios: float = 0.0
-
-    def factor(self, client: _Client | None) -> float:
-        """The factor on the weights' estimate: the client's own, shrunk towards all clients' while samples are few."""
-        common = self.ratios / (self.clients + 1)  # one imagined client agrees with the weights
-        if client is None:
-            return math.exp(common)
-        return math.exp(client.shrunk + common * _SHRINK / (client.samples + _SHRINK))
+    samples: int = 0
+    offset: float = 0.0
+    """Tokens a message after an anchor that were missing from the estimate."""
 
 
 class PromptTokenEstimator:
     """Tokens of a prompt per model and client.
 
-    Per model a linear regression over TextCounts, moved by normalised least mean squares; per (model, client) a shrunk
-    log ratio on top, and the spread of what is left. The regression learns proportions, the ratios learn scale, so that
-    one busy client with odd prompts doesn't bend the estimates of the others. Prompts with images or other non-text
-    parts must not be learned.
+    A prior by the model's tokenizer family, in a few parts (letters, digits, punctuation, scripts, template ...); how
+    much of each part is true is learned per client, from where all clients of the model together have come so far. The
+    spread of what is left tells the safe side. Prompts with images or other non-text parts must not be learned, nor
+    what an engine cut.
     """
 
     def __init__(self) -> None:
-        self._models: dict[str, _Model] = {}
-        self._clients: dict[tuple[str, str], _Client] = {}
+        self._models: dict[str, _Learned] = {}
+        self._clients: dict[tuple[str, str], _Learned] = {}
+        self._anchors = AnchorStore()
 
-    def estimate(self, model: str, client: str, counts: TextCounts) -> PromptEstimate:
-        """Estimate a whole prompt."""
-        known = self._models.get(model)
-        if known is None:
-            raw = _tokens(_PRIOR, counts)
-            return PromptEstimate(round(raw), math.ceil(raw * _UNSEEN), Tier.BYTES)
-        habits = self._clients.get((model, client))
-        tokens = _tokens(known.weights, counts) * known.factor(habits)
-        safety = _UNSEEN if habits is None else habits.spread.high
-        return PromptEstimate(max(1, round(tokens)), math.ceil(max(1.0, tokens * safety)), Tier.BYTES)
+    def estimate(self, model: str, client: str, counts: TextCounts, chain: Chain | None = None) -> PromptEstimate:
+        """Estimate a prompt: from where an engine has counted its start before, by its `chain`, else all of it."""
+        known = self._clients.get((model, client))
+        safety = _UNSEEN if known is None else known.spread.high
+        found = self._anchored(model, counts, chain)
+        if found is None:
+            tokens = max(1.0, self._tokens(model, client, counts))
+            return PromptEstimate(round(tokens), math.ceil(tokens * safety), Tier.BYTES)
+        exact, added = self._split(model, client, *found)
+        tokens = max(1.0, exact + added)
+        doubt = added * (safety - 1.0) + (exact - found[0].tokens) * _ANSWER_DOUBT + _TURN_DOUBT * len(found[1])
+        return PromptEstimate(round(tokens), math.ceil(tokens + max(0.0, doubt)), Tier.ANCHORED)
 
     def least(self, counts: TextCounts) -> int:
         """Tokens that such a prompt has at least, going by what is known of tokenizers and not by what was learned.
 
         A client's habits say nothing of a prompt of another kind, and a refusal can't be taken back.
         """
-        return int(_LEAST * _tokens(_PRIOR, counts))
+        return least_tokens(counts)
 
-    def estimate_after(self, model: str, client: str, exact: int, counts: TextCounts) -> PromptEstimate:
-        """Estimate a prompt whose first `exact` tokens were counted by an engine before; `counts` is the text since.
+    def learn(
+        self,
+        model: str,
+        client: str,
+        counts: TextCounts,
+        exact: int,
+        chain: Chain | None = None,
+        answer: int = 0,
+    ) -> None:
+        """Learn from the prompt tokens an engine reported for a text-only prompt; `answer`: tokens it answered.
 
-        Only the addition is uncertain: 10 % of a 2 k addition to 80 k tokens is 0.25 %.
+        Fewer than any vocabulary makes of such text are those of a prompt that was cut, and not learned.
         """
-        added = self.estimate(model, client, counts)
-        return PromptEstimate(exact + added.tokens, exact + added.high, Tier.ANCHORED)
-
-    def learn(self, model: str, client: str, counts: TextCounts, exact: int) -> None:
-        """Learn from the prompt tokens an engine reported for a text-only prompt which it didn't truncate."""
-        if exact <= 0:
+        if exact <= 0 or exact < least_tokens(counts):
             return
-        known = self._models.setdefault(model, _Model())
-        raw = _tokens(known.weights, counts)
-        habits = self._client(model, client)
-        weight = min(1.0, raw / _FULL_SAMPLE)
-        habits.spread.learn(exact / (raw * known.factor(habits)), weight)
-        before = habits.shrunk
-        habits.samples += weight
-        ratio = min(_MAX_LOG_RATIO, max(-_MAX_LOG_RATIO, math.log(exact / raw)))
-        habits.log_ratio += max(weight / habits.samples, weight * _SLOWEST) * (ratio - habits.log_ratio)
-        known.ratios += habits.shrunk - before
-        _move(known.weights, counts, exact / math.exp(habits.log_ratio), raw)
+        parts = contributions(prior_of(model), counts)
+        shared = self._models.get(model)
+        if shared is None:
+            shared = self._models[model] = _Learned()
+        known = self._client(model, client, shared)
+        if chain is not None:
+            self._learn_anchored(model, client, known, counts, chain, exact)
+            self._anchors.learn(model, chain, exact, answer)
+        before = max(1.0, known.proportions.tokens(parts))
+        known.spread.learn(exact / before, 1.0 if known.samples else 0.5)
+        known.samples += 1
+        known.proportions.learn(parts, exact, _NOISE * exact + _NOISE_TOKENS)
+        shared.samples += 1
+        shared.proportions.learn(parts, exact, _SHARED_NOISE * exact * (1.0 + known.samples / _TALKATIVE))
 
-    def _client(self, model: str, client: str) -> _Client:
+    def _anchored(
+        self, model: str, counts: TextCounts, chain: Chain | None
+    ) -> tuple[Anchor, tuple[TextCounts, ...]] | None:
+        """The longest start of a prompt that an engine has counted, and the messages after it."""
+        found = self._anchors.find(model, chain) if chain is not None else None
+        if found is None or found[1] > len(counts.turns):
+            return None
+        anchor, after = found
+        return anchor, counts.turns[len(counts.turns) - after :]
+
+    def _learn_anchored(
+        self, model: str, client: str, known: _Learned, counts: TextCounts, chain: Chain, exact: int
+    ) -> None:
+        """Learn what the template adds to a message, from a prompt that went on from a counted one."""
+        found = self._anchored(model, counts, chain)
+        if found is None or not found[1]:
+            return
+        counted, added = self._split(model, client, *found)
+        missing = (exact - counted - added) / len(found[1])
+        if abs(missing) <= _MAX_OFFSET:
+            known.offset += _OFFSET_RATE * missing
+
+    def _split(self, model: str, client: str, anchor: Anchor, turns: Sequence[TextCounts]) -> tuple[float, float]:
+        """(tokens that an engine counted, tokens that we estimate) of a prompt that goes on from an anchor."""
+        exact, added = float(anchor.tokens), 0.0
+        request = self._tokens(model, client, NOTHING)
+        for i, turn in enumerate(turns):
+            tokens = max(0.0, self._tokens(model, client, turn) - request)
+            given = anchor.answer
+            if i == 0 and turn.answer and given and abs(tokens - given) <= _SAME_ANSWER * given + _MAX_OFFSET:
+                exact += given
+            else:
+                added += tokens
+        known = self._clients.get((model, client))
+        if known is not None:
+            added += known.offset * len(turns)
+        return exact, added
+
+    def _tokens(self, model: str, client: str, counts: TextCounts) -> float:
+        parts = contributions(prior_of(model), counts)
+        known = self._clients.get((model, client)) or self._models.get(model)
+        return known.proportions.tokens(parts) if known is not None else sum(parts)
+
+    def _client(self, model: str, client: str, shared: _Learned) -> _Learned:
         key = (model, client)
-        habits = self._clients.get(key)
-        if habits is None:
+        known = self._clients.get(key)
+        if known is None:
             if len(self._clients) >= _MAX_CLIENTS:
-                oldest = next(iter(self._clients))
-                gone = self._clients.pop(oldest)
-                self._models[oldest[0]].clients -= 1
-                self._models[oldest[0]].ratios -= gone.shrunk
-            habits = self._clients[key] = _Client()
-            self._models[model].clients += 1
-        return habits
-
-
-def _tokens(weights: Sequence[float], counts: TextCounts) -> float:
-    estimate = (
-        weights[0] * counts.letters
-        + weights[1] * counts.digits
-        + weights[2] * counts.other
-        + weights[3] * counts.non_ascii
-        + weights[4] * counts.messages
-        + weights[5] * counts.tools
-        + weights[6]
-    )
-    return max(1.0, estimate)
-
-
-def _move(weights: list[float], counts: TextCounts, exact: float, raw: float) -> None:
-    """One step of normalised least mean squares; the weights stay within 0.3 to 3 times the prior."""
-    x = (counts.letters, counts.digits, counts.other, counts.non_ascii, counts.messages, counts.tools, 1)
-    error = min(0.5, max(-0.5, (exact - raw) / max(exact, 32)))
-    norm = sum(step * value * value for step, value in zip(_STEP, x, strict=True))
-    scale = _GAIN * error * exact / (1e-9 + norm)
-    for i, prior in enumerate(_PRIOR):
-        moved = weights[i] + scale * _STEP[i] * x[i]
-        weights[i] = min(3.0 * prior, max(0.3 * prior, moved))
+                del self._clients[next(iter(self._clients))]
+            known = self._clients[key] = _Learned(Proportions(shared.proportions.mean))
+        return known
 
 
 _UNSEEN = RatioSpread().high

@@ -14,37 +14,38 @@ __all__ = ["Anchor", "AnchorStore"]
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """An engine's own count: the first `bytes` bytes of this prompt are `tokens` tokens."""
+    """An engine's own count: a prompt's start is `tokens` tokens, and what it answered to it is `answer` tokens."""
 
     tokens: int
-    bytes: int
+    answer: int = 0
 
 
 class AnchorStore:
-    """Exact counts by anchor hash, in two generations of `capacity / 2`: bounded, least recently learned goes first.
+    """Exact counts by model and anchor hash, in two generations of `capacity / 2`: bounded, the oldest goes first.
 
-    The chain's salt must hold the model and template: a count is true for one tokenizer only.
+    A count is true for one tokenizer and template only, hence the model; tools are the start of the chain itself.
     """
 
     def __init__(self, capacity: int = 32_768) -> None:
         self._limit = max(1, capacity // 2)
-        self._young: dict[int, Anchor] = {}
-        self._old: dict[int, Anchor] = {}
+        self._young: dict[tuple[str, int], Anchor] = {}
+        self._old: dict[tuple[str, int], Anchor] = {}
 
-    def learn(self, chain: Chain, tokens: int) -> None:
-        """Remember the prompt tokens an engine reported, if the prompt ends at a message boundary."""
+    def learn(self, model: str, chain: Chain, tokens: int, answer: int = 0) -> None:
+        """Remember the tokens that an engine reported, if the prompt ends at a message boundary."""
         if not chain.anchors or chain.anchors[-1][1] != chain.total:
             return
         if len(self._young) >= self._limit:
             self._old, self._young = self._young, {}
-        self._young[chain.anchors[-1][0]] = Anchor(tokens, chain.total)
+        self._young[model, chain.anchors[-1][0]] = Anchor(tokens, answer)
 
-    def find(self, chain: Chain) -> Anchor | None:
-        """The longest counted start of this prompt among its last message boundaries."""
-        for digest, _ in reversed(chain.anchors):
-            anchor = self._young.get(digest) or self._old.get(digest)
+    def find(self, model: str, chain: Chain) -> tuple[Anchor, int] | None:
+        """The longest counted start of this prompt among its last message boundaries, and how many messages follow."""
+        for after, (digest, _) in enumerate(reversed(chain.anchors)):
+            key = (model, digest)
+            anchor = self._young.get(key) or self._old.get(key)
             if anchor is not None:
-                return anchor
+                return anchor, after
         return None
 
     def __len__(self) -> int:
