@@ -20,7 +20,7 @@ from gateway.config.sizes import (
     Unreadable,
     Whole,
 )
-from gateway.config.spec import Name, Spec
+from gateway.config.spec import FilePath, Name, Spec
 
 __all__ = ["ENGINES", "Abilities", "BackendSpec", "LabelName", "ModelSpec", "TimeoutSpec"]
 
@@ -48,6 +48,9 @@ class ModelSpec(Spec):
     """Parameters that one token uses, for a mixture of experts that the catalogue lacks: 3B."""
     kv_bytes: Annotated[Bytes, Field(gt=0)] | None = None
     """Bytes of KV cache a token in the format of `kv`, for a model that the catalogue lacks, or to overrule it."""
+    tokenizer: FilePath | None = None
+    """Its tokenizer, for exact counts near a limit where no engine tells them: a folder with tokenizer.json and chat
+    template as Hugging Face has it, such a tokenizer.json, or o200k_base.tiktoken. Never fetched from anywhere."""
 
 
 def _model(value: Any) -> Any:

@@ -16,6 +16,7 @@ from gateway.config.compile import compile_policy
 from gateway.config.endpoint import endpoints
 from gateway.config.load import Loaded
 from gateway.config.settings import host_and_port
+from gateway.config.tokenizers import tokenizer_files
 from gateway.core.experience import Experience
 from gateway.core.plan import Plan
 from gateway.dispatcher import Dispatcher
@@ -248,6 +249,7 @@ class Application:
     async def _apply(self, loaded: Loaded, plan: Plan) -> None:
         found = endpoints(loaded.policy)
         self._redact(loaded)
+        self.pipeline.counts.local.apply(tokenizer_files(loaded.policy))
         self.switchboard.apply(found.values())
         fresh = self.roster.apply(plan, found)
         self.watch.interval = loaded.policy.health.probe

@@ -80,6 +80,11 @@ class ExactCounts:
         self._known: OrderedDict[tuple[object, ...], Count] = OrderedDict()
         self._under_way: dict[tuple[object, ...], asyncio.Task[Count | None]] = {}
 
+    @property
+    def under_way(self) -> int:
+        """Prompts that are being counted now."""
+        return len(self._under_way)
+
     async def settled(self, subject: Subject, measured: Measured, body: bytes, plan: Plan) -> Request:
         """The request with a counted prompt, where its decision hangs on that and it could be counted in time."""
         request = subject.request

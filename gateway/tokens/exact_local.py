@@ -71,7 +71,8 @@ class LocalCounts:
 
 
 def _count(tokenizer: TokenizerFile, chat: ChatRequest, body: bytes) -> Count | None:
-    surface, hub = "messages" if chat.surface == "count_tokens" else chat.surface, chat.hub
+    surface = "messages" if chat.surface == "count_tokens" else chat.surface
+    hub = surface if surface in ("chat", "completions") else chat.hub
     try:
         if surface != hub:
             translated = to_hub(surface, hub)

@@ -60,6 +60,8 @@ class Tally:
     wrongly_refused: list[str] = field(default_factory=list)
     refused_late: int = 0
     odd: list[str] = field(default_factory=list)
+    uncounted: Counter[str] = field(default_factory=Counter)
+    """Refusals that do not speak of a count, by kind of text and surface."""
     near: int = 0
     """Prompts within 5 % of the window, by the engine's count."""
     seconds: float = 0.0
@@ -76,6 +78,7 @@ class Tally:
             ("  of these wrongly: the engine takes them", len(self.wrongly_refused)),
             ("admitted, then refused for length by the engine", self.refused_late),
             ("other answers", len(self.odd)),
+            *((f"refused without a count: {name}", count) for name, count in sorted(self.uncounted.items())),
             *((f"counts: {name}", count) for name, count in sorted(self.counts.items())),
             ("seconds", round(self.seconds, 1)),
         ]
@@ -126,6 +129,8 @@ async def near_cap(gateway: GatewayProcess, engine: LlamaServer, count: int, see
             tally.odd.append(f"{kind}, {surface}: {status} {refusal}")
             return
         tally.refused += 1
+        if "(counted)" not in refusal:
+            tally.uncounted[f"{kind}, {surface}"] += 1
         async with places, http.post(engine.url + _PATHS[surface], json=asked) as reply:
             taken, direct = reply.status == 200, await reply.json()
         real = _told(direct) if taken else direct["error"]["n_prompt_tokens"]
