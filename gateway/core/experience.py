@@ -122,7 +122,11 @@ class Experience:
         for holder, match in self.prefixes.match(chain, holders).items():
             if match.bytes:
                 trust = self.trust.share(holder, match)
-                hits[holders[holder]] = Hit(match.share, trust, match.pinned / match.total)
+                sharing = self._sharing.get(holder)
+                held = sharing.held(chain, match.pinned) if sharing is not None else 0
+                # What is pinned was used last of all; an engine that did not share that shares nothing.
+                pinned = match.pinned / match.total * self.trust.probability(holder, 0)
+                hits[holders[holder]] = Hit(match.share, trust, pinned, held)
         return hits
 
     def sent(self, lease: Lease, view: BackendView) -> None:

@@ -72,12 +72,14 @@ class Hit:
     """What prefix a backend is believed to hold.
 
     `share` is the part of the prompt (0..1, by bytes) that matched; `trust` the probability that it is still
-    resident; `pinned` is the part of the prompt that running requests there use, so its blocks are not charged twice.
+    resident; `pinned` is the part of the prompt that running requests there use, as far as it is trusted to be
+    shared, so its blocks are not charged twice; `held` is how many tokens those have reserved for it (None: all).
     """
 
     share: float
     trust: float
     pinned: float = 0.0
+    held: int | None = None
 
     def tokens(self, prompt: int, block: int) -> int:
         """Tokens expected from the cache.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import trunc
+
 from gateway.core.backend import Offer
 from gateway.core.demand import Demand
 from gateway.core.footprint import Footprint
@@ -23,7 +25,9 @@ def held_on(view: BackendView, demand: Demand, hit: Hit | None) -> tuple[int, in
     cached = hit.tokens(prompt, block)
     if not hit.pinned or not view.backend.shares_prefix:
         return cached, 0, kv
-    pinned = int(prompt * hit.pinned)
+    pinned = trunc(prompt * hit.pinned)
+    if hit.held is not None and hit.held < pinned:
+        pinned = hit.held
     # States and windows are each sequence's own.
     shared = max(0, min(cached, pinned - pinned % block, kv - block - demand.beside))
     return cached, shared, kv - shared

@@ -121,6 +121,7 @@ def _request(request: Request) -> Record:
             "session": blake2b(session.encode("utf-8", "replace"), digest_size=8).hexdigest() if session else None,
             "hits": {
                 backend: {"share": hit.share, "trust": hit.trust, "pinned": hit.pinned}
+                | ({} if hit.held is None else {"held": hit.held})
                 for backend, hit in request.hits.items()
             },
         }

@@ -98,5 +98,48 @@ def test_never_less_is_reserved_than_the_blocks_in_use_and_in_the_end_nothing(se
     assert ledger.totals("a", 1e3).reserved == 0
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_estimates_that_differ_never_leave_a_block_in_use_without_its_reservation(seed: int) -> None:
+    """Each request counts the tokens of its bytes in its own way, and leaves out no more than others reserved."""
+    chance, sharing, ledger = random.Random(seed), Sharing(), Ledger()
+    running: dict[str, tuple[int, ...]] = {}
+    least: dict[tuple[int, ...], int] = {}
+    for i in range(200):
+        if running and chance.random() < 0.5:
+            lease = chance.choice(sorted(running))
+            del running[lease]
+            ledger.settle(lease, float(i), None, sharing.leave(lease))
+        else:
+            lease, blocks = f"r{i}", tuple(chance.randint(1, 2) for _ in range(chance.randint(1, 6)))
+            shared = max((_common(blocks, other) for other in running.values()), default=0)
+            prompt = int(len(blocks) * BLOCK * chance.uniform(0.5, 2.0))
+            mine = prompt * shared // len(blocks)
+            held = sharing.held(text(*blocks), shared * BLOCK)
+            assert (held > 0) is (shared > 0)
+            free = min(mine, held)
+            sharing.enter(lease, text(*blocks), prompt, free)
+            ledger.reserve(lease, "a", footprint(prompt - free), 0.1, LIMITS, float(i))
+            running[lease] = blocks
+            for at in range(len(blocks)):
+                key, tokens = blocks[: at + 1], prompt * (at + 1) // len(blocks) - prompt * at // len(blocks)
+                least[key] = min(least.get(key, tokens), tokens)
+        used = {blocks[: at + 1] for blocks in running.values() for at in range(len(blocks))}
+        assert ledger.totals("a", float(i)).reserved >= sum(least[key] for key in used) - len(used)
+    for lease in sorted(running):
+        ledger.settle(lease, 1e3, None, sharing.leave(lease))
+    assert ledger.totals("a", 1e3).reserved == 0
+
+
+def test_what_others_reserved_for_a_prefix_bounds_what_is_left_out_of_a_prompt_that_starts_with_it() -> None:
+    sharing = Sharing()
+    sharing.enter("host", text(1, 2), BLOCK, 0)
+    assert [sharing.held(text(1, 3), pinned) for pinned in (0, BLOCK, 2 * BLOCK)] == [0, BLOCK // 2, 0]
+    sharing.enter("guest", text(1, 2, 3), 6 * BLOCK, BLOCK)
+    assert sharing.held(text(1, 2, 3), 3 * BLOCK) == BLOCK + 2 * BLOCK
+    sharing.leave("host")
+    sharing.leave("guest")
+    assert sharing.held(text(1, 2, 3), 3 * BLOCK) == 0
+
+
 def _common(one: tuple[int, ...], two: tuple[int, ...]) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))

@@ -12,7 +12,7 @@ from gateway.core.demand import FLOOR_OUTPUT, Demands
 from gateway.core.footprint import Footprint
 from gateway.core.kv.shape import round_up
 from gateway.core.plan import ClassPolicy, Plan, Route
-from gateway.core.request import Estimate, Request
+from gateway.core.request import Estimate, Hit, Request
 from gateway.core.reserving import footprint_of, held_on
 from gateway.core.snapshot import BackendView, Health
 from tests.core.fleet import NOW, hit, offer, plan, request, snapshot, view
@@ -50,6 +50,37 @@ def test_a_pinned_prefix_is_not_charged_where_it_is_shared() -> None:
     asked = request(prompt=1600, output=160, hits={"a": hit(0.5, pinned=True)})
     assert needed(asked, view("a"), offer(), plan(), ROUTE).kv == 960
     assert needed(asked, view("a", shares_prefix=False), offer(), plan(), ROUTE).kv == 1760
+
+
+def test_no_more_is_left_out_than_the_running_ones_reserved() -> None:
+    asked = request(prompt=1600, output=160, hits={"a": Hit(0.5, 1.0, pinned=0.5, held=500)})
+    footprint = needed(asked, view("a"), offer(), plan(), ROUTE)
+    assert (footprint.shared, footprint.kv) == (496, 1264)
+    nothing = request(prompt=1600, output=160, hits={"a": Hit(0.5, 1.0, pinned=0.5, held=0)})
+    assert needed(nothing, view("a"), offer(), plan(), ROUTE).shared == 0
+
+
+@given(
+    prompt=st.integers(1, 40_000),
+    share=st.floats(0.0, 1.0),
+    trust=st.floats(0.0, 1.0),
+    part=st.floats(0.0, 1.0),
+    held=st.none() | st.integers(0, 50_000),
+    block=st.sampled_from([1, 16, 528]),
+)
+def test_a_discount_never_exceeds_what_is_resident_and_reserved_by_others(
+    prompt: int, share: float, trust: float, part: float, held: int | None, block: int
+) -> None:
+    pinned = share * part
+    asked = request(prompt=prompt, output=10, hits={"a": Hit(share, trust, pinned, held)})
+    footprint = needed(asked, view("a", block=block, pool=10**6), offer(window=10**6), plan(), ROUTE)
+    assert 0 <= footprint.shared <= pinned * prompt
+    assert footprint.shared <= footprint.cached
+    assert footprint.shared % block == 0
+    assert held is None or footprint.shared <= held
+    assert footprint.kv >= block
+    apart = needed(asked, view("a", block=block, shares_prefix=False), offer(), plan(), ROUTE)
+    assert apart.shared == 0
 
 
 def test_a_pool_that_holds_prompt_and_a_short_answer_is_used_to_its_end() -> None:

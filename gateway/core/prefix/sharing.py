@@ -6,7 +6,7 @@ start ends first, the blocks stay as long as somebody uses them, and so must the
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from gateway.core.prefix.chain import Chain
@@ -16,8 +16,12 @@ __all__ = ["Sharing"]
 
 @dataclass(slots=True)
 class _Block:
-    """`users` running requests hold it, `payers` of them reserved it; `orphaned`: tokens left by those who did."""
+    """`users` running requests hold it, `payers` of them reserved it; `orphaned`: tokens left by those who did.
 
+    `upto`: tokens reserved from the start of the prompt to its end, by those who were the first to hold its parts.
+    """
+
+    upto: int
     users: int = 0
     payers: int = 0
     orphaned: int = 0
@@ -51,12 +55,23 @@ class Sharing:
         # A block of which only a part was left out counts as left out: rather too much is reserved than too little.
         blocks = bisect_left(chain.ends, free / density) + 1 if free > 0 and density else 0
         self._uses[lease] = _Use(chain, blocks, density)
-        for at, digest in enumerate(chain.hashes):
+        upto, start = 0, 0
+        for at, (digest, end) in enumerate(zip(chain.hashes, chain.ends, strict=True)):
             block = self._blocks.get(digest)
             if block is None:
-                block = self._blocks[digest] = _Block()
+                block = self._blocks[digest] = _Block(upto + int(end * density) - int(start * density))
             block.users += 1
             block.payers += at >= blocks
+            upto, start = block.upto, end
+
+    def held(self, chain: Chain, pinned: int) -> int:
+        """Tokens that running requests have reserved for the first `pinned` bytes of a prompt, which they hold.
+
+        Estimates differ: another prompt's may make more tokens of the same bytes than were reserved for them.
+        """
+        blocks = bisect_right(chain.ends, pinned)
+        block = self._blocks.get(chain.hashes[blocks - 1]) if blocks else None
+        return block.upto if block is not None else 0
 
     def leave(self, lease: str) -> int:
         """A request ended: tokens that stay reserved though it had reserved them; negative: that may be given back.
