@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
+from math import trunc
 
 from gateway.core.admission import usable_pool
 from gateway.core.boundary import within
@@ -17,6 +18,8 @@ __all__ = ["Stake", "at_stake", "surely_below", "with_count"]
 
 _SURE = 3
 """Margins of the estimate, each of which 95 % of prompts stay within, that all but a few in a thousand stay within."""
+_UNLIKE = 0.25
+"""Share of a prompt that it may have more than what was learned of other prompts says, where none of it was counted."""
 _HOPELESS = 32
 """A prompt whose low side is so many times the limit is not counted. Estimates are most too high for runs of one sign:
 a token holds 16 to 32 of them."""
@@ -37,8 +40,11 @@ class Stake(IntEnum):
 
 
 def surely_below(estimate: Estimate) -> int:
-    """Tokens that the prompt has for all but a few in a thousand."""
-    return estimate.prompt + _SURE * (estimate.prompt_high - estimate.prompt)
+    """Tokens that the prompt has at most, for all but a few in ten thousand."""
+    margin = _SURE * (estimate.prompt_high - estimate.prompt)
+    if estimate.tier == "A":
+        margin = max(margin, trunc(_UNLIKE * estimate.prompt))
+    return estimate.prompt + margin
 
 
 def at_stake(plan: Plan, request: Request, route: Route, snapshot: Snapshot) -> tuple[str, Stake]:

@@ -33,10 +33,10 @@ MOST_AT_ONCE = 32
 """Prompts that are being counted at one time; of more the estimate stands. Each holds its body."""
 LONGEST = 8 << 20
 """Bytes of a body whose tokens are counted; engines take seconds for more, and others wait for them meanwhile."""
-PATIENCE = {Stake.CUT: 0.25, Stake.OVERFLOW: 1.0, Stake.REFUSAL: 1.0}
+PATIENCE = {Stake.CUT: 0.25, Stake.OVERFLOW: 2.0, Stake.REFUSAL: 2.0}
 """Seconds that a request waits for its count. Engines answer in 5 to 60 ms where nothing else holds up their machine.
 One that would be refused otherwise, by the gateway or by an engine, loses nothing by waiting longer."""
-GIVEN_UP = 2.0
+GIVEN_UP = 4.0
 """Seconds after which a count is not waited for by anybody: it may still serve the client's next try."""
 _OPTIONS = frozenset(
     (

@@ -23,7 +23,7 @@ INLINE_BYTES = 48 * 1024
 """Bodies up to this size are made ready on the loop; longer ones in a thread."""
 MOST_ASKED = 2
 """Backends that are asked, one after the other, for one count."""
-EACH = 1.0
+EACH = 2.0
 """Seconds that one of them has."""
 LATE_IN_A_ROW = 3
 REST = 10.0

@@ -110,9 +110,11 @@ def load_tokenizer(path: Path) -> TokenizerFile:
 def _hugging_face(file: Path) -> Callable[[str, bool], int]:
     from tokenizers import Tokenizer
 
-    text = file.read_text(encoding="utf-8")
+    with file.open("rb"):  # for the system's own word on a file that can't be read
+        pass
     try:
-        tokenizer = Tokenizer.from_str(text)
+        # Not from_str or from_buffer: these hold the interpreter while they parse, 2 s for a large vocabulary.
+        tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises nothing narrower
         raise Unusable(f"is no tokenizer.json: {str(error)[:200]}") from None
     tokenizer.no_truncation()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from gateway.core.boundary import Label
 from gateway.core.decide import decide
 from gateway.core.plan import Route
 from gateway.core.reasons import Reason
-from gateway.core.request import Estimate
+from gateway.core.request import Estimate, Request
 from gateway.core.snapshot import Health
 from gateway.core.uncertain import Stake, at_stake, surely_below
 from tests.core.fleet import NOW, offer, plan, request, snapshot, view
@@ -20,8 +21,13 @@ from tests.core.fleet import NOW, offer, plan, request, snapshot, view
 ROUTE = Route("m", "m")
 
 
+def partly_counted(prompt: int, high: int, **more: Any) -> Request:
+    """A request whose estimate goes on from a count, so that its own margin says all."""
+    return request(estimates={"m": Estimate(prompt, high, 50, 50, "B")}, **more)
+
+
 def stake(prompt: int, high: int, *, window: int = 1000, route: Route = ROUTE, **more: object) -> Stake:
-    asked = request(prompt=prompt, high=high, output=50, **more)  # type: ignore[arg-type]
+    asked = partly_counted(prompt, high, **more)
     fleet = snapshot(view(offers=(offer(window=window),)))
     return at_stake(plan(route), asked, route, fleet)[1]
 
@@ -44,6 +50,12 @@ def test_the_band_around_a_window(prompt: int, high: int, expected: Stake) -> No
         assert stake(prompt, high) is Stake.REFUSAL
     else:
         assert stake(prompt, high) is expected
+
+
+def test_where_nothing_was_counted_a_quarter_more_is_possible() -> None:
+    assert surely_below(Estimate(1000, 1010, 5, 5, "A")) == 1250
+    assert surely_below(Estimate(1000, 1010, 5, 5, "B")) == 1030
+    assert surely_below(Estimate(1000, 1200, 5, 5, "A")) == 1600
 
 
 def test_counted_prompts_are_sure() -> None:
@@ -81,8 +93,8 @@ def test_a_pool_smaller_than_the_window() -> None:
         (1500, 1560, Stake.OVERFLOW),
         (1800, 1830, Stake.REFUSAL),
     ):
-        assert at_stake(plan(), request(prompt=prompt, high=high, output=50), ROUTE, fleet)[1] is expected
-    many = request(prompt=700, high=750, output=50, n=2)
+        assert at_stake(plan(), partly_counted(prompt, high), ROUTE, fleet)[1] is expected
+    many = partly_counted(700, 750, n=2)
     assert at_stake(plan(), many, ROUTE, fleet)[1] is Stake.NOTHING  # choices share the prompt
     own = snapshot(view(offers=(offer(window=100_000),), pool=1600, shares_prefix=False))
     assert at_stake(plan(), many, ROUTE, own)[1] is Stake.OVERFLOW
@@ -90,12 +102,12 @@ def test_a_pool_smaller_than_the_window() -> None:
 
 def test_refused_by_a_small_one_but_surely_fit_for_a_large_one() -> None:
     small, large = view("small", offers=(offer(window=1000),)), view("large", offers=(offer(window=9000),))
-    assert at_stake(plan(), request(prompt=2000, high=2100), ROUTE, snapshot(small, large))[1] is Stake.NOTHING
-    assert at_stake(plan(), request(prompt=950, high=1000), ROUTE, snapshot(small, large))[1] is Stake.OVERFLOW
+    assert at_stake(plan(), partly_counted(2000, 2100), ROUTE, snapshot(small, large))[1] is Stake.NOTHING
+    assert at_stake(plan(), partly_counted(950, 1000), ROUTE, snapshot(small, large))[1] is Stake.OVERFLOW
 
 
 def test_only_backends_that_may_serve_it_count() -> None:
-    asked = request(prompt=2000, high=2100, label=Label.RESTRICTED)
+    asked = partly_counted(2000, 2100, label=Label.RESTRICTED)
     near = view("near", offers=(offer(window=1000),))
     far = view("far", offers=(offer(window=9000),), clearance=Label.PUBLIC)
     down = view("down", offers=(offer(window=9000),), health=Health.DOWN)
