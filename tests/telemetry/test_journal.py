@@ -84,6 +84,8 @@ def test_a_decision_can_be_made_again_from_its_record(request_: Request, admit: 
         "output_high": 512,
         "tier": "A",
         "prompt_floor": None,
+        "output_roomy": None,
+        "output_tight": None,
     }
     assert request["hits"]["rig"] == {"share": 0.9, "trust": 0.95, "pinned": False}
     rig = decision["candidates"][1]
