@@ -10,7 +10,7 @@ import msgspec
 from gateway.errors import StreamBroken
 from gateway.wire.chat_answer import Call
 
-__all__ = ["Growing", "arguments_in", "call_of", "name_in"]
+__all__ = ["Growing", "arguments_in", "call_of", "joined_name", "name_in"]
 
 _MOST_CALLS = 1024
 """Tool calls of one answer; more are no answer of a model."""
@@ -49,6 +49,12 @@ def call_of(calls: list[_G], piece: Call, begin: Callable[[int | None], _G]) -> 
         raise StreamBroken(f"the engine sent more than {_MOST_CALLS} tool calls")
     calls.append(begin(piece.index))
     return calls[-1]
+
+
+def joined_name(name: str | None, piece: Call) -> str | None:
+    """A call's name, which may come in pieces too, with what this one adds: nothing if it repeats the name."""
+    more = name_in(piece)
+    return more if not name else name if not more or more == name else name + more
 
 
 def name_in(piece: Call) -> str | None:

@@ -158,8 +158,14 @@ def test_no_prompt_text_in_a_refusal() -> None:
         assert secret not in str(caught.value)
 
 
+def _unrepeated(value: bytes) -> bool:
+    objects: list[list[tuple[str, Any]]] = []
+    json.loads(value, object_pairs_hook=objects.append)
+    return all(len(dict(pairs)) == len(pairs) for pairs in objects)
+
+
 @settings(max_examples=25, deadline=None)
-@given(values)
+@given(values.filter(_unrepeated))
 def test_unknown_members_are_not_looked_at(value: bytes) -> None:
     assert parse_chat(chat()[:-1] + b',"min_p":' + value + b"}") == parse_chat(chat())
 
@@ -316,11 +322,6 @@ def test_a_member_given_twice_is_refused(parse: Any, twice: bytes, param: str) -
     with pytest.raises(MalformedRequest) as caught:
         parse(body)
     assert (caught.value.code, caught.value.param) == ("duplicate_member", param)
-
-
-def test_a_member_given_twice_inside_of_a_value_passes() -> None:
-    req = parse_chat(b'{"model":"m","messages":[{"role":"x","role":"user","content":"Hi","name":"a","name":"b"}]}')
-    assert b"".join(req.text.pieces) == b"user\nb\nHi\n"
 
 
 @pytest.mark.parametrize("before", range(32_700, 32_770, 3))

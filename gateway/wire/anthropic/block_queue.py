@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gateway.errors import StreamBroken
 from gateway.wire.anthropic.events import block_start, block_stop, input_delta, text_delta, thinking_delta
-from gateway.wire.call_pieces import arguments_in, call_of, name_in
+from gateway.wire.call_pieces import arguments_in, call_of, joined_name
 from gateway.wire.chat_answer import Call
 from gateway.wire.json_object import is_object
 
@@ -60,8 +60,9 @@ class BlockQueue:
         """A piece of a tool call. Raises StreamBroken for what no call can go on with."""
         block = call_of(self._calls, call, self._new_call)
         block.id = block.id or call.id
-        block.name = block.name or name_in(call)
         arguments = arguments_in(call)
+        if not block.begun:
+            block.name = joined_name(block.name, call)
         if not arguments:
             return
         if not block.closed:
@@ -70,12 +71,16 @@ class BlockQueue:
         elif arguments.strip():
             raise StreamBroken("the engine went on with arguments that were whole")
 
-    def write(self) -> bytes:
-        """What may be written now: pieces of the open block, and of those after it once it is known to be whole."""
+    def write(self, *, ended: bool = False) -> bytes:
+        """What may be written now: pieces of the open block, and of those after it once it is known to be whole.
+
+        A call begins once its name is whole: with its arguments, the next block, or the end.
+        """
         events: list[bytes] = []
         while self._open < len(self._blocks):
             block = self._blocks[self._open]
-            if block.name or block.kind != "tool_use":
+            named = block.begun or block.queue or ended or self._open + 1 < len(self._blocks)
+            if block.kind != "tool_use" or (block.name and named):
                 if not block.begun:
                     events.append(self._begin(block))
                 write = _DELTAS[block.kind]
@@ -90,9 +95,9 @@ class BlockQueue:
         """The rest: every block there is, one at least, closed. Raises StreamBroken for a call without a name."""
         if not self._blocks:
             self._blocks.append(_Block("text"))  # clients read the first one
-        events = [self.write()]
+        events = [self.write(ended=True)]
         while self._open < len(self._blocks):
-            events += [self._close(), self.write()]
+            events += [self._close(), self.write(ended=True)]
         return b"".join(events)
 
     def _new_call(self, number: int | None) -> _Block:

@@ -39,11 +39,12 @@ _BLOCK = msgspec.json.Decoder(_Block)
 class ChatWriter:
     """Writes chat chunks as a message's events arrive; `context` is what `from_chat` gave. A StreamWriter."""
 
-    __slots__ = ("_calls", "_chunks", "_finish", "_tally")
+    __slots__ = ("_bare", "_calls", "_chunks", "_finish", "_tally")
 
     def __init__(self, context: object, stamp: Stamp) -> None:
         self._chunks = ChatChunks(context, stamp)
         self._calls: dict[int, int] = {}  # the index of a block to that of its tool call
+        self._bare: set[int] = set()  # blocks of calls without any input so far
         self._finish: str | None = None
         self._tally = MessagesTally()
 
@@ -60,6 +61,8 @@ class ChatWriter:
             return self._chunks.start()
         if event.type == "content_block_start":
             return self._chunks.start() + self._begin(event)
+        if event.type == "content_block_stop":
+            return self._empty(event.index)
         if event.type == "message_delta":
             self._tally.add(event.usage)
             if event.delta is not None and event.delta.stop_reason is not None:
@@ -87,6 +90,8 @@ class ChatWriter:
             raise StreamBroken("the engine sent a tool call without a name")
         number = self._calls[event.index] = len(self._calls)
         arguments = encode(block.input).decode() if block.input else ""
+        if not arguments:
+            self._bare.add(event.index)
         function = {"name": block.name, "arguments": arguments}
         call = {"index": number, "id": block.id or f"call_{number}", "type": "function", "function": function}
         return self._chunks.chunk({"tool_calls": [call]})
@@ -99,6 +104,14 @@ class ChatWriter:
             return self._chunks.chunk({"reasoning_content": delta.thinking})
         number = self._calls.get(event.index)
         if delta.partial_json and number is not None:
+            self._bare.discard(event.index)
             call = {"index": number, "function": {"arguments": delta.partial_json}}
             return self._chunks.chunk({"tool_calls": [call]})
         return b""
+
+    def _empty(self, index: int) -> bytes:
+        """The arguments of a call that ended without any: an empty object, as in chat."""
+        if index not in self._bare:
+            return b""
+        self._bare.discard(index)
+        return self._chunks.chunk({"tool_calls": [{"index": self._calls[index], "function": {"arguments": "{}"}}]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.wire.call_pieces import arguments_in, call_of, name_in
+from gateway.wire.call_pieces import arguments_in, call_of, joined_name
 from gateway.wire.chat_answer import Choice, Delta, read_chunk, text_of, usage_in
 from gateway.wire.ollama.asked import Asked
 from gateway.wire.ollama.done_reason import done_reason
@@ -73,7 +73,8 @@ class OllamaWriter:
         for call in delta.tool_calls or ():
             growing = call_of(self._calls, call, _Growing)
             growing.id = growing.id or call.id
-            growing.name = growing.name or name_in(call)
+            if not any(growing.arguments):
+                growing.name = joined_name(growing.name, call)
             growing.arguments.append(arguments_in(call))
         text = (text_of(delta.content) if delta.content is not None else "") or delta.refusal or ""
         thought = delta.reasoning_content or delta.reasoning or ""

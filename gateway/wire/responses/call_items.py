@@ -24,6 +24,8 @@ class CallItem(ABC):
 
     prefix = ""
     """How ids of such items begin."""
+    _nothing = ""
+    """The arguments of a call that has none."""
 
     def __init__(self, item_id: str, index: int, call_id: str, origin: Origin) -> None:
         self.id = item_id
@@ -42,7 +44,9 @@ class CallItem(ABC):
         self._grow(emit, fragment)
 
     def close(self, emit: Emit, status: str) -> dict[str, Any]:
-        """The arguments are whole."""
+        """The arguments are whole; of a call without any they are an empty object, unless the answer was cut."""
+        if status == "completed" and self._nothing and not self._arguments:
+            self.add(emit, self._nothing)
         self._finish(emit)
         item = self._item(status, self._text())
         emit("response.output_item.done", {"output_index": self._index, "item": item})
@@ -78,6 +82,7 @@ class _FunctionCall(CallItem):
     __slots__ = ()
 
     prefix = "fc"
+    _nothing = "{}"
 
     def _grow(self, emit: Emit, fragment: str) -> None:
         emit("response.function_call_arguments.delta", {**self._place(), "delta": fragment})

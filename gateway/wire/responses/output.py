@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.errors import StreamBroken
-from gateway.wire.call_pieces import arguments_in, call_of, name_in
+from gateway.wire.call_pieces import arguments_in, call_of, joined_name
 from gateway.wire.chat_answer import Call, Delta, text_of
 from gateway.wire.responses.asked import Asked
 from gateway.wire.responses.call_items import CallItem, call_item
@@ -16,13 +16,17 @@ __all__ = ["Output"]
 
 
 class _Call:
-    """A tool call of chat: fragments wait until its name has come."""
+    """A tool call of chat.
 
-    __slots__ = ("fragments", "id", "item", "number")
+    Its name may come in pieces, until its arguments or something else begins; fragments wait until there is a name.
+    """
+
+    __slots__ = ("fragments", "id", "item", "name", "number")
 
     def __init__(self, number: int | None, call_id: str | None) -> None:
         self.number = number
         self.id = call_id
+        self.name: str | None = None
         self.item: CallItem | None = None
         self.fragments: list[str] = []
 
@@ -58,6 +62,7 @@ class Output:
 
     def finish(self, status: str) -> list[dict[str, Any]]:
         """All items as objects; the last one has the status of the answer, completed or incomplete."""
+        self._begin(self._calls)
         if any(call.item is None for call in self._calls):
             raise StreamBroken("the engine sent a tool call without a name")
         last = len(self._items) - 1
@@ -68,6 +73,7 @@ class Output:
 
     def _reasoning(self) -> ReasoningItem:
         if not isinstance(self._open, ReasoningItem):
+            self._begin(self._calls)
             self._close()
             index = len(self._items)
             self._open = ReasoningItem(f"rs_{self._stamp.id}_{index}", index, summary=self._asked.summary)
@@ -76,6 +82,7 @@ class Output:
 
     def _message(self) -> MessageItem:
         if not isinstance(self._open, MessageItem):
+            self._begin(self._calls)
             self._close()
             index = len(self._items)
             self._open = MessageItem(f"msg_{self._stamp.id}_{index}", index)
@@ -89,16 +96,29 @@ class Output:
             self._open = None
 
     def _call(self, told: Call) -> None:
-        name, arguments = name_in(told), arguments_in(told)
+        known = len(self._calls)
         call = call_of(self._calls, told, lambda number: _Call(number, told.id))
+        if len(self._calls) > known:
+            self._begin(self._calls[:known])
+        call.id = call.id or told.id
+        if call.item is None:
+            call.name = joined_name(call.name, told)
+        arguments = arguments_in(told)
         if arguments:
             call.fragments.append(arguments)
-        if call.item is None and name:
-            self._close()
-            call.item = call_item(self._asked.origin(name), self._stamp.id, len(self._items), call.id or told.id)
-            self._items.append(call.item)
-            call.item.open(self._emit)
+        if call.fragments:
+            self._begin([call])
         if call.item is not None:
             for fragment in call.fragments:
                 call.item.add(self._emit, fragment)
             call.fragments.clear()
+
+    def _begin(self, calls: list[_Call]) -> None:
+        """Those of these calls that have a name and are no items yet: it is whole."""
+        for call in calls:
+            if call.item is None and call.name:
+                self._close()
+                origin = self._asked.origin(call.name)
+                call.item = call_item(origin, self._stamp.id, len(self._items), call.id)
+                self._items.append(call.item)
+                call.item.open(self._emit)

@@ -129,8 +129,9 @@ def test_calls_one_after_the_other_are_written_as_they_arrive() -> None:
     for one in (calls((0, "", "c1", "run")), calls((0, '{"x":1}'))):
         writer.feed(json.dumps(one).encode())
     second = writer.feed(json.dumps(calls((1, "", "c2", "now"))).encode())
-    assert kinds(second) == ["content_block_stop", "content_block_start"]
-    assert kinds(writer.feed(json.dumps(calls((1, '{"y"'))).encode())) == ["content_block_delta"]
+    assert kinds(second) == ["content_block_stop"]  # more of the name may come
+    third = writer.feed(json.dumps(calls((1, '{"y"'))).encode())
+    assert kinds(third) == ["content_block_start", "content_block_delta"]
 
 
 def test_calls_in_one_chunk_and_calls_all_numbered_zero() -> None:

@@ -90,4 +90,4 @@ def test_an_answer_that_names_no_model_does_not_come_to_name_one() -> None:
     assert read.body == b'{"response":"a","done":true}'
     loose = read_answer(b'{"model":"x","response":"a","done":true,"score":NaN}', "lake")
     assert loose is not None  # as a client in Python reads it
-    assert loose.body == b'{"model":"x","response":"a","done":true,"score":NaN}'
+    assert loose.body == b'{"model":"lake","response":"a","done":true,"score":NaN}'

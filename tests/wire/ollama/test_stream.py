@@ -107,7 +107,8 @@ def test_odd_lines_pass_or_are_kept_back() -> None:
     assert stream.see(b"\r\n") == Seen(b"", K.OTHER)
     assert stream.see(b"[1]\n") == Seen(b"[1]\n", K.OTHER)
     not_a_number = b'{"model":"served","response":"a","score":NaN,"done":false}\n'
-    assert stream.see(not_a_number) == Seen(not_a_number, K.TOKEN, None, True)  # clients in Python read it
+    named = not_a_number.replace(b"served", b"lake")
+    assert stream.see(not_a_number) == Seen(named, K.TOKEN, None, True)  # clients in Python read it
     assert stream.see(b'{"message":{"role":"assistant","content":""},"done":false}\n').kind is K.ROLE
     strange = b'{"model":"served","message":7,"done":false}\n'
     assert stream.see(strange) == Seen(strange.replace(b"served", b"lake"), K.OTHER)
