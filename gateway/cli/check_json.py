@@ -52,9 +52,12 @@ def _backend(one: BackendReport) -> dict[str, Any]:
         "pool_tokens": held.pool_tokens,
         "pool_bytes": held.pool_bytes,
         "block": held.block,
+        "sequence_tokens": held.charge.most,
         "weights_bytes": held.weights_bytes,
         "sources": dict(held.sources),
         "notes": list(one.notes),
+        "doubts": [{"message": what, "hint": hint} for what, hint in one.doubts],
+        "mismatches": [each.as_json() for each in one.mismatches],
         "models": [_model(model) for model in one.models],
     }
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.config.capacity import Capacity, capacity, sequences_that_fit
+from gateway.config.capacity import Capacity, capacity
+from gateway.config.comparing import Told, mismatches
 from gateway.config.compile import compile_policy
+from gateway.config.doubts import doubts
 from gateway.config.endpoint import Endpoint, endpoints
+from gateway.config.mismatch import Mismatch
 from gateway.config.offers import Detected, Serving, serving
 from gateway.config.policy import Policy
 from gateway.core.backend import Backend
@@ -31,7 +34,11 @@ class ModelReport:
 
 @dataclass(frozen=True, slots=True)
 class BackendReport:
-    """One backend. `asked` is None when its engine was not asked, "" when it answered, else why not."""
+    """One backend. `asked` is None when its engine was not asked, "" when it answered, else why not.
+
+    `doubts`: figures that admission does not rest on, with what to do; `mismatches`: large differences between what its
+    engine tells and what was to be expected.
+    """
 
     backend: Backend
     endpoint: Endpoint
@@ -39,6 +46,8 @@ class BackendReport:
     models: tuple[ModelReport, ...]
     asked: str | None
     notes: tuple[str, ...] = ()
+    doubts: tuple[tuple[str, str], ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,31 +101,28 @@ def _backend(backend: Backend, address: Endpoint, said: Facts | str | None) -> B
     facts = said if isinstance(said, Facts) else Facts()
     detected = Detected(facts.abilities, facts.surfaces, facts.pool.dtype)
     served = serving(backend, address, facts.models, detected)
+    told = Told(facts.slots, facts.pool_tokens, facts.block, facts.pool)
     held = capacity(
-        backend,
-        address,
-        served,
-        slots=facts.slots,
-        pool_tokens=facts.pool_tokens,
-        block=facts.block,
-        pool=facts.pool,
+        backend, address, served, slots=told.slots, pool_tokens=told.pool_tokens, block=told.block, pool=told.pool
     )
     asked = said if isinstance(said, str) else None if said is None else "is loading its model" if facts.loading else ""
-    by_tokens = address.kv_pool.tokens is not None or dict(held.sources)["pool"] == "engine"
-    models = tuple(
-        ModelReport(one, tuple(_fits(one, held, length, counted_in_tokens=by_tokens) for length in LENGTHS))
-        for one in served
+    models = tuple(ModelReport(one, tuple(_fits(one, held, length) for length in LENGTHS)) for one in served)
+    odd = mismatches(backend, address, served, told) if isinstance(said, Facts) else ()
+    return BackendReport(
+        backend,
+        address,
+        held,
+        models,
+        asked,
+        facts.notes,
+        tuple(doubts(backend, served, dict(held.sources)["pool"])),
+        tuple(one for one in odd if one.is_large),
     )
-    return BackendReport(backend, address, held, models, asked, facts.notes)
 
 
-def _fits(one: Serving, held: Capacity, tokens: int, *, counted_in_tokens: bool) -> int | None:
-    """Sequences of that length in the pool: by tokens where engine or file count so, else by bytes."""
-    if tokens > one.offer.window or not held.pool_tokens:
-        return None
-    if counted_in_tokens or not held.pool_bytes:
-        return held.pool_tokens // tokens
-    return sequences_that_fit(one.offer.kv, held.pool_bytes, tokens)
+def _fits(one: Serving, held: Capacity, tokens: int) -> int | None:
+    """Sequences of that length in the pool."""
+    return held.sequences(tokens) if tokens <= one.offer.window and held.pool_tokens else None
 
 
 def _route(route: Route, backends: Sequence[BackendReport]) -> RouteReport:

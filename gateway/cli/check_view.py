@@ -109,14 +109,23 @@ def _backend_lines(console: Console, one: BackendReport) -> None:
         line.append(" serves whatever its engine lists", "dim")
     else:
         block = "" if one.capacity.block == 1 else f", in blocks of {one.capacity.block} tokens"
-        line.append(f" pool: {sources['pool']}{block}; at once: {sources['slots']}", "dim")
+        line.append(f" pool: {sources['pool']}{block}{_charge(one)}; at once: {sources['slots']}", "dim")
     if one.asked == "":
         line.append("; its engine answers", "green")
     console.print(line)
     if one.asked:
         console.print(indented(Text(f"its engine: {one.asked}; the figures are from this file alone", "yellow"), 4))
+    for what, hint in one.doubts:
+        console.print(indented(Text.assemble((f"! {what}", "yellow"), f" → {hint}"), 4))
+    for odd in one.mismatches:
+        console.print(indented(Text(f"! {odd}", "yellow"), 4))
     for note in one.notes:
         console.print(indented(Text(note, "dim"), 4))
+
+
+def _charge(one: BackendReport) -> str:
+    most = one.capacity.charge.most
+    return f", {most:,} tokens more a sequence for states and windows" if most else ""
 
 
 def _models(backends: Iterable[BackendReport]) -> Padding:

@@ -33,8 +33,8 @@ class Serving:
     """One model on one backend: the offer, and what `check` says beside it.
 
     `weights_bytes` is the size of one copy (0: not known); `kv_format`, `weights_format` as the file would name them.
-    `shape` is the model as the catalogue has it, None where nobody knows it or the file overrules it; `full` is the
-    longest request that its engine takes, in tokens.
+    `shape` is the model as the catalogue has it, None where nobody knows it or the file overrules it; `engine_window`
+    the longest request that its engine says it takes, in tokens, 0 where it doesn't.
     """
 
     offer: Offer
@@ -42,7 +42,12 @@ class Serving:
     weights_format: str
     kv_format: str
     shape: ModelShape | None = None
-    full: int = 0
+    engine_window: int = 0
+
+    @property
+    def full(self) -> int:
+        """Tokens of the longest request that its engine takes, as far as is known."""
+        return self.engine_window or self.offer.window
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +140,7 @@ def _serving(
     )
     size = found.size_bytes if found and found.size_bytes else int(model.params_total * per_weight)
     known = model if sources["kv"] == "catalogue" else shape if sources["kv"] == "assumed" else None
-    full = found.window if found and found.window else window
-    return Serving(offer, size, weights_format, kv_format, known, full)
+    return Serving(offer, size, weights_format, kv_format, known, (found and found.window) or 0)
 
 
 def _known_as(shape: ModelShape | None, catalogue: Catalogue) -> dict[str, str]:

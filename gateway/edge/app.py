@@ -15,6 +15,7 @@ from gateway import clock
 from gateway.config.compile import compile_policy
 from gateway.config.endpoint import endpoints
 from gateway.config.load import Loaded
+from gateway.config.mismatch import worst
 from gateway.config.settings import host_and_port
 from gateway.config.tokenizers import tokenizer_files
 from gateway.core.experience import Experience
@@ -282,6 +283,10 @@ class Application:
         self.switchboard.forget(name)
         self._know_names()
 
+    def _mismatches(self) -> dict[str, float]:
+        found = ((member.backend.name, worst(member.mismatches)) for member in self.roster)
+        return {name: largest.ratio for name, largest in found if largest is not None}
+
     def _gauges(self) -> GaugeReading:
         views = self.leases.snapshot().views
         models = dict.fromkeys(self.dispatcher.plan.routes, 0)
@@ -294,6 +299,7 @@ class Application:
             reserved={view.name: view.reserved for view in views},
             pool={view.name: view.pool for view in views},
             states={view.name: view.health for view in views},
+            mismatch=self._mismatches(),
             load_known={view.name: self.roster.tells_load(view.name, clock.monotonic()) for view in views},
             config_stale=self._stale,
             lost={"log": self._log.dropped, "journal": self.journal.dropped},

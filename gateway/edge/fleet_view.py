@@ -45,6 +45,7 @@ def _row(view: BackendView, member: Member | None) -> dict[str, Any]:
         "kv_foreign_tokens": view.foreign,
         "kv_pool_tokens": view.pool,
         "kv_block_tokens": view.block,
+        "kv_sequence_tokens": view.charge.most,
         "prefill_backlog_seconds": round(view.backlog, 3),
         "prefill_factor": round(view.prefill_factor, 3),
         "decode_factor": round(view.decode_factor, 3),
@@ -52,7 +53,8 @@ def _row(view: BackendView, member: Member | None) -> dict[str, Any]:
     if member is not None:
         row["capacity_sources"] = dict(member.capacity.sources)
         row["error"] = member.error
-        row["notes"] = list(member.facts.notes) if member.facts is not None else []
+        row["notes"] = [*member.doubts, *(member.facts.notes if member.facts is not None else ())]
+        row["mismatches"] = [one.as_json() for one in member.mismatches if one.is_large]
     return row
 
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from gateway.config.capacity import Capacity, capacity
+from gateway.config.comparing import Told, mismatches
+from gateway.config.doubts import doubts
 from gateway.config.endpoint import Endpoint
+from gateway.config.mismatch import Mismatch
 from gateway.config.offers import Detected, serving
 from gateway.core.backend import Backend, Offer
 from gateway.core.health.breaker import BackendBreaker
@@ -42,6 +45,10 @@ class Member:
     facts: Facts | None = None
     error: str | None = None
     """What the last failed probe said."""
+    mismatches: tuple[Mismatch, ...] = ()
+    """Figures that the engine told and that file or arithmetic expected, small differences included."""
+    doubts: tuple[str, ...] = ()
+    """Figures that admission does not rest on, and why."""
     sampled_at: float | None = None
     load: Load | None = None
     foreign_tokens: float = 0.0
@@ -84,15 +91,14 @@ class Member:
         if not served and self.offers and not self.endpoint.declared:
             return  # an engine that lists nothing for a moment still is what it was
         self.offers = tuple(one.offer for one in served)
+        told = Told(facts.slots, facts.pool_tokens, facts.block, facts.pool)
         self.capacity = capacity(
-            self.backend,
-            self.endpoint,
-            served,
-            slots=facts.slots,
-            pool_tokens=facts.pool_tokens,
-            block=facts.block,
-            pool=facts.pool,
-        )
+            self.backend, self.endpoint, served, slots=told.slots, pool_tokens=told.pool_tokens, block=told.block,
+            pool=told.pool,
+        )  # fmt: skip
+        self.mismatches = mismatches(self.backend, self.endpoint, served, told) if self.facts is not None else ()
+        pool_source = dict(self.capacity.sources)["pool"]
+        self.doubts = tuple(what for what, _ in doubts(self.backend, served, pool_source))
 
     @property
     def window(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from gateway import clock
@@ -14,6 +15,8 @@ from gateway.fleet.probing import Prober, Target
 from gateway.fleet.roster import Roster
 
 __all__ = ["Watch"]
+
+log = logging.getLogger("kvgate.fleet")
 
 
 class Watch:
@@ -41,6 +44,7 @@ class Watch:
         self._observed = observed
         self._prober = Prober()
         self._pollers: dict[str, Poller] = {}
+        self._said: dict[str, set[str]] = {}
 
     async def apply(self, fresh: tuple[str, ...]) -> None:
         """Watch the roster's members that do not drain; those in `fresh` from the start."""
@@ -82,7 +86,16 @@ class Watch:
             self._roster.reached(name, clock.monotonic(), restarted=restarted)
             if restarted:
                 self._restarted(name)
+            self._say(name)
             self._changed()
+
+    def _say(self, name: str) -> None:
+        """Log what is odd about a backend's capacity, each oddity once for as long as it stays the same."""
+        member = self._roster[name]
+        odd = {str(one) for one in member.mismatches if one.is_large} | set(member.doubts)
+        for sentence in sorted(odd - self._said.get(name, set())):
+            log.warning("backend %s: %s", name, sentence)
+        self._said[name] = odd
 
     def sampled(self, name: str, load: Load) -> None:
         """The engine answered how it fares."""

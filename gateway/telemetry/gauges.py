@@ -12,14 +12,17 @@ from gateway.core.snapshot import Health
 
 __all__ = ["GaugeReading", "ReadingCollector"]
 
+_MISMATCH = "How far an engine's own capacity is from the expected one, as a share of that: 0 is right, -0.5 half."
+
 
 @dataclass(frozen=True, slots=True)
 class GaugeReading:
     """The gateway at the moment of a scrape. By backend name, but for `queued`, which is by model.
 
-    `reserved` and `pool` in tokens; `load_known`: its engine tells its own load, else only what is sent through this
-    gateway counts; `states` as `core.snapshot.Health`; `lost` counts what telemetry itself had to
-    drop, by sink.
+    `reserved` and `pool` in tokens; `mismatch`: the largest difference between the engine's own figures and the
+    expected ones, as a share of those, left out where nothing can be compared; `load_known`: its engine tells its own
+    load, else only what is sent through this gateway counts; `states` as `core.snapshot.Health`; `lost` counts what
+    telemetry itself had to drop, by sink.
     """
 
     running: Mapping[str, int] = field(default_factory=dict)
@@ -28,6 +31,7 @@ class GaugeReading:
     pool: Mapping[str, int] = field(default_factory=dict)
     states: Mapping[str, Health] = field(default_factory=dict)
     load_known: Mapping[str, bool] = field(default_factory=dict)
+    mismatch: Mapping[str, float] = field(default_factory=dict)
     config_stale: bool = False
     lost: Mapping[str, int] = field(default_factory=dict)
 
@@ -46,6 +50,7 @@ class ReadingCollector(Collector):
             ("kvgate_requests_queued", "Requests waiting in the gateway's queue.", "model", now.queued),
             ("kvgate_kv_reserved_tokens", "KV cache tokens reserved by running requests.", "backend", now.reserved),
             ("kvgate_kv_pool_tokens", "KV cache tokens that a backend holds; 0 when unknown.", "backend", now.pool),
+            ("kvgate_capacity_mismatch_ratio", _MISMATCH, "backend", now.mismatch),
             ("kvgate_backend_load_known", "1 while an engine tells its own load.", "backend", now.load_known),
         ):
             family = GaugeMetricFamily(name, text, labels=(label,))
