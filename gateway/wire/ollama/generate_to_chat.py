@@ -13,21 +13,21 @@ from gateway.wire.translation import Translated
 
 __all__ = ["LOST", "to_chat"]
 
-LOST = ("template", "context", "width", "height", "steps", "_debug_render_only")
-"""A template of the client's own, tokens of an earlier answer (deprecated there), and pictures to be made."""
+LOST = ("suffix", "template", "context", "width", "height", "steps", "_debug_render_only")
+"""Text to write up to, a template of the client's own, tokens of an earlier answer (deprecated there), and pictures."""
 
 
 def to_chat(body: bytes) -> Translated:
     """Translate a body of /api/generate; the context is `Asked`.
 
-    The engine puts its template around the prompt, as Ollama would. Lost besides `LOST`: `raw` (no template) and
-    `suffix` (text to fill in), which text completions have (`generate_to_completions.py`). Left out as for chat.
+    The engine puts its template around the prompt, as Ollama would. Lost besides `LOST`: `raw` (no template), which
+    text completions have (`generate_to_completions.py`). Left out as for chat.
     Raises MalformedRequest with `param`; also without a prompt, which asks to load a model (`load.py`).
     """
     members = read_client(body)
     lost = Lost()
     out = model_and_options(members) | answer_form(members) | thinking(members) | streams(members)
-    note_lost(members, ("raw", "suffix", *LOST), lost)
+    note_lost(members, ("raw", *LOST), lost)
     parts = image_parts(members["images"], "images") if "images" in members else []
     content = content_with(parts, members.get("prompt", NOTHING), "prompt")
     if content == b'""':

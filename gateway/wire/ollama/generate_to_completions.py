@@ -18,10 +18,11 @@ _BOOL = msgspec.json.Decoder(bool)
 
 
 def to_completions(body: bytes) -> Translated:
-    """Translate a body of /api/generate with `raw` or `suffix`; the context is `Asked`.
+    """Translate a body of /api/generate with `raw`; the context is `Asked`.
 
-    Without either a template would be missing, so `prompt` is lost then. Also lost: what is lost to chat, a system
-    prompt, pictures and a format. `think` says nothing without a template. Raises MalformedRequest with `param`.
+    Without it a template would be missing, so `prompt` is lost then. Also lost: what is lost to chat, a system prompt,
+    pictures and a format. Text completions have a `suffix`, but most engines leave it out of account (llama.cpp) or
+    refuse it (vLLM). `think` says nothing without a template. Raises MalformedRequest with `param`.
     """
     members = read_client(body)
     lost = Lost()
@@ -34,14 +35,11 @@ def to_completions(body: bytes) -> Translated:
     note_lost(members, ("system", "images", *LOST), lost)
     raw = "raw" in members and read(_BOOL, members["raw"], "raw")
     for name in ("prompt", "suffix"):
-        value = members.get(name, NOTHING)
-        if value is NOTHING or bytes(value) == b'""':
-            continue
-        if first_byte(value) != b'"':
+        if name in members and first_byte(members[name]) != b'"':
             raise MalformedRequest(f"{name} must be a string", param=name)
-        out[name] = bytes(value)
-    if "prompt" not in out:
+    out["prompt"] = bytes(members.get("prompt", NOTHING))
+    if out["prompt"] in (b"", b'""'):
         raise MalformedRequest("prompt must not be empty", param="prompt")
-    if not raw and "suffix" not in out:
+    if not raw:
         lost.add("prompt")
     return joined(out, lost, Asked(generate=True))

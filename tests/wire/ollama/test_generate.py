@@ -11,6 +11,8 @@ from gateway.wire.chat_request import parse_chat, parse_completion
 from gateway.wire.ollama.asked import Asked
 from gateway.wire.ollama.generate_to_chat import to_chat
 from gateway.wire.ollama.generate_to_completions import to_completions
+from gateway.wire.reading import read_request
+from gateway.wire.translations import acceptable, spoken_for
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(12)).decode()
 ON = {"stream": True, "stream_options": {"include_usage": True}}
@@ -59,10 +61,17 @@ def test_a_raw_prompt_is_completed() -> None:
     assert (translated.lost, translated.context) == ((), Asked(generate=True))
     assert parse_completion(translated.body).stream
     assert json.loads(translated.body) == {"model": "m", "temperature": 0, **ON, "logprobs": 2, "prompt": "Why?"}
-    filled = to_completions(body(suffix="}", stream=False, logprobs=True))
-    assert filled.lost == ()
-    asked = {"model": "m", "stream": False, "logprobs": 1, "prompt": "Why?", "suffix": "}"}
-    assert json.loads(filled.body) == asked
+    one = to_completions(body(raw=True, stream=False, logprobs=True))
+    assert json.loads(one.body) == {"model": "m", "stream": False, "logprobs": 1, "prompt": "Why?"}
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_only_an_engine_with_generate_itself_is_asked_to_write_up_to_a_suffix(raw: bool) -> None:
+    chat = read_request("ollama_generate", body(suffix="}", raw=raw))
+    assert "suffix" in chat.lost
+    assert acceptable(chat) == {"ollama_generate"}
+    assert spoken_for(chat, frozenset(("chat", "completions"))) is None
+    assert read_request("ollama_generate", body(suffix="", raw=raw)).lost == ()
 
 
 @pytest.mark.parametrize(
@@ -73,6 +82,7 @@ def test_a_raw_prompt_is_completed() -> None:
         ({"raw": True, "images": [PNG]}, ("images",)),
         ({"raw": True, "format": "json"}, ("format",)),
         ({"raw": True, "context": [1]}, ("context",)),
+        ({"raw": True, "suffix": "}"}, ("suffix",)),
     ],
 )
 def test_what_has_no_place_in_text_completions(members: dict[str, Any], lost: tuple[str, ...]) -> None:
