@@ -15,6 +15,7 @@ from gateway.core.kv.cell_pool import CellPool
 from gateway.core.kv.deployment import Deployment
 from gateway.core.kv.dtype import KvDtype
 from gateway.core.kv.grouped import FullGqa, SlidingGqa
+from gateway.core.kv.latent import Mla
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.pool_plan import PoolPlan, plan_pool
 from gateway.core.kv.recurrent import GatedDeltaNet, Kda, Mamba2
@@ -30,6 +31,7 @@ ELSEWHERE = {
     "Gemma-4-12B": (FullGqa(8, 1, 512), SlidingGqa(40, 8, 256, window=1024)),
     "gemma-3-1b": (FullGqa(4, 1, 256), SlidingGqa(22, 1, 256, window=512)),
     "Qwen3.5-9B": (FullGqa(8, 4, 256), GatedDeltaNet(24, 16, 32, 128, 128)),
+    "GLM-4.7-Flash": (Mla(47, 512, 64),),
     "Nemotron-Nano-9B-v2": (FullGqa(4, 8, 128), Mamba2(27, 128, 80, 128, 8)),
 }
 """Layers of models that the catalogue doesn't list."""
