@@ -49,6 +49,17 @@ def test_a_median_above_the_limit_of_most_is_found_from_the_others(seed: int) ->
     assert naive < 0.7 * true
 
 
+@pytest.mark.parametrize("sigma", [0.6, 0.9])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_median_above_the_limit_of_all_is_found_by_drawing_on_what_is_below(sigma: float, seed: int) -> None:
+    rng = random.Random(seed)
+    lengths = [1 + int(rng.lognormvariate(6.5, sigma)) for _ in range(3000)]
+    found, true, naive = recovered_median(lengths, CENSORED_AT, seed=seed)
+    assert true > 1.2 * CENSORED_AT
+    assert found == pytest.approx(true, rel=0.1)
+    assert naive <= 1.1 * CENSORED_AT
+
+
 def test_the_plot_shows_every_curve() -> None:
     picture = ET.fromstring(plot({"one & other": {0.5: 0.5, 0.9: 0.88}, "two": {0.5: 0.6}}))
     texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]

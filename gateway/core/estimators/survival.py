@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import add, mul
 
+from gateway.core.estimators.censored_tail import draw_on
+
 __all__ = ["BINS", "EDGES", "SketchState", "SurvivalCurve", "SurvivalSketch", "lognormal_counts"]
 
 BINS = 128
@@ -141,6 +143,7 @@ class SurvivalCurve:
             for ends, risk in zip(ended, reached, strict=True)
         ]
         left = list(accumulate(stays, mul, initial=1.0))
+        draw_on(left, reached, EDGES)
         self._left = left  # at 0 and at each edge
         self._gone = [1.0 - share for share in left]
         self.mean: float = sum(map(mul, _HALF_WIDTHS, map(add, left, left[1:])))
