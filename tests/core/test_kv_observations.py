@@ -16,6 +16,7 @@ from gateway.core.kv.deployment import Deployment
 from gateway.core.kv.dtype import KvDtype
 from gateway.core.kv.grouped import FullGqa, SlidingGqa
 from gateway.core.kv.latent import Mla
+from gateway.core.kv.layers import AttentionLayers
 from gateway.core.kv.model import ModelShape
 from gateway.core.kv.pool_plan import PoolPlan, plan_pool
 from gateway.core.kv.recurrent import GatedDeltaNet, Kda, Mamba2
@@ -26,7 +27,7 @@ TABLE = Path(__file__).with_name("kv_observations.csv").read_text("utf-8")
 ROWS = list(csv.DictReader(TABLE.splitlines()))
 UNITS = {"GiB": GIB, "MiB": MIB}
 
-ELSEWHERE = {
+ELSEWHERE: dict[str, tuple[AttentionLayers, ...]] = {
     "gemma-3-270m": (FullGqa(3, 1, 256), SlidingGqa(15, 1, 256, window=512)),
     "Gemma-4-12B": (FullGqa(8, 1, 512), SlidingGqa(40, 8, 256, window=1024)),
     "gemma-3-1b": (FullGqa(4, 1, 256), SlidingGqa(22, 1, 256, window=512)),
