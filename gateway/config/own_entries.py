@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from gateway.config.attention import AttentionSpec
-from gateway.config.catalog.book import Catalogue
 from gateway.config.catalog.device_entry import device_from_entry
+from gateway.config.own_shapes import own_shape
 from gateway.config.sizes import Bytes, Number, Share, Tokens, Whole
 from gateway.config.spec import FilePath, Name, Spec
 from gateway.core.backend import Device
-from gateway.core.kv.catalog_entry import model_shape_from_catalog
 from gateway.core.kv.model import ModelShape
 
-__all__ = ["CatalogueSpec", "MoeSpec", "OwnDevice", "OwnModel", "TflopsSpec"]
+__all__ = ["MoeSpec", "OwnDevice", "OwnModel", "TflopsSpec"]
 
 Trust = Literal["high", "medium", "low", "unverified"]
 Billions = Annotated[Number, Field(gt=0)]
@@ -93,9 +91,7 @@ class OwnModel(Spec):
 
     def shape(self) -> ModelShape:
         """Its figures as the core counts with them; OSError or ValueError when a file can't be read."""
-        said = self.model_dump(exclude_none=True, exclude={"config", "gguf", "kv"})
-        said.setdefault("source", "this file")
-        return model_shape_from_catalog(said)
+        return own_shape(self)
 
 
 class TflopsSpec(Spec):
@@ -159,34 +155,3 @@ class OwnDevice(Spec):
         if not made.flops:
             raise ValueError("tflops tells neither fp16 nor fp32")
         return made
-
-
-class CatalogueSpec(Spec):
-    """Models and devices beside those that come with the program, in the same words."""
-
-    models: tuple[OwnModel, ...] = ()
-    """Own models."""
-    devices: tuple[OwnDevice, ...] = ()
-    """Own devices."""
-
-    @cached_property
-    def read(self) -> tuple[Catalogue, tuple[tuple[tuple[str, int], str], ...]]:
-        """The catalogue, and for each entry that can't be used where it stands and why."""
-        models, devices, shorts, wrong = [], [], [], []
-        for i, own in enumerate(self.models):
-            try:
-                models.append(own.shape())
-            except (OSError, ValueError) as error:
-                wrong.append((("models", i), str(error)))
-        for i, one in enumerate(self.devices):
-            try:
-                devices.append(one.device())
-                shorts += [(alias, one.id) for alias in one.aliases]
-            except ValueError as error:
-                wrong.append((("devices", i), str(error)))
-        return Catalogue(tuple(models), tuple(devices), tuple(shorts)), tuple(wrong)
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The entries that can be used, before the shipped ones."""
-        return self.read[0]

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from gateway.config.auth import Auth
 from gateway.config.backends import BackendSpec, LabelName
-from gateway.config.own_entries import CatalogueSpec
+from gateway.config.own_catalogue import CatalogueSpec
 from gateway.config.sizes import Duration, Number, Share, Tokens, Unreadable, Whole, parse_tokens
 from gateway.config.spec import Name, Spec, some
 

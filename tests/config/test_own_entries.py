@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from gateway.config import catalog
@@ -11,6 +14,7 @@ from gateway.config.endpoint import endpoints
 from gateway.config.load import Loaded, load
 from gateway.config.offers import Serving, serving
 from gateway.config.own_entries import OwnDevice, OwnModel
+from gateway.config.problems import Problems
 from gateway.core.confidence import Confidence
 
 OWN = """
@@ -91,3 +95,52 @@ def test_layers_that_are_not_told_apart_are_worth_a_warning() -> None:
     text = OWN.replace("params_total_b: 8\n", "params_total_b: 8\n      layers: 40\n")
     (warning,) = load(text).warnings
     assert str(warning).startswith("<text>:9:7: catalogue.models[0].attention: says 40 layers, and 32 by kind")
+
+
+CONFIG_JSON = {
+    "model_type": "qwen3",
+    "architectures": ["Qwen3ForCausalLM"],
+    "num_hidden_layers": 36,
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "intermediate_size": 12_288,
+    "vocab_size": 151_936,
+    "max_position_embeddings": 40_960,
+}
+
+
+def from_file(folder: Path, entry: str) -> Loaded:
+    file = folder / "gateway.yaml"
+    file.write_text(
+        f"auth: none\ncatalogue: {{models: [{entry}]}}\nbackends: [{{name: a, url: 'http://h:1', engine: vllm}}]\n"
+    )
+    return load(file, lenient=True)
+
+
+def test_a_config_json_tells_what_the_entry_does_not(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.json").write_text(json.dumps(CONFIG_JSON))
+    loaded = from_file(tmp_path, "{id: Ours, config: m/config.json, max_context: 8192, confidence: medium}")
+    found = loaded.policy.catalogue.catalogue.model("ours")
+    assert found is not None
+    assert found.kv().bytes_per_token == 147_456
+    assert (found.id, found.max_context, found.confidence) == ("Ours", 8192, Confidence.MEDIUM)
+    assert found.source == "config.json"
+    assert found.params_total == pytest.approx(8.19e9, rel=0.01)
+
+
+def test_a_model_file_that_is_not_here_is_a_problem_where_it_serves_and_a_warning_elsewhere(tmp_path: Path) -> None:
+    (warning,) = [w for w in from_file(tmp_path, "{id: Ours, gguf: ours.gguf}").warnings if "catalogue" in w.path]
+    assert warning.message == "can't be used: its file can't be read: no such file or directory"
+    with pytest.raises(Problems, match="its file can't be read"):
+        load(tmp_path / "gateway.yaml")
+
+
+def test_a_model_file_that_is_none_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(Problems, match="must be one JSON object"):
+        from_file(tmp_path, "{id: Ours, config: config.json}")
+    with pytest.raises(Problems, match="one of them must do"):
+        from_file(tmp_path, "{id: Ours, config: config.json, gguf: a.gguf}")

@@ -13,8 +13,9 @@ __all__ = ["own_entries"]
 def own_entries(config: Config, findings: Findings) -> None:
     """Every entry can be counted with, and no two go by one name."""
     _, wrong = config.catalogue.read
-    for (section, i), why in wrong:
-        findings.error(("catalogue", section, i), f"can't be used: {why}")
+    for path, why, absent in wrong:
+        say = findings.warn if absent and findings.lenient else findings.error
+        say(("catalogue", *path), f"can't be used: {why}")
     models, devices = config.catalogue.models, config.catalogue.devices
     _once("models", [[loose_name(plain_name(n)) for n in (m.id, *m.aliases)] for m in models], findings)
     _once("devices", [[d.id, *d.aliases] for d in devices], findings)
