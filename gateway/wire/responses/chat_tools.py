@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
 __all__ = ["response_tool_choice", "response_tools"]
@@ -50,7 +51,7 @@ _ALLOWED = msgspec.json.Decoder(_Allowed)
 _STRING = msgspec.json.Decoder(str)
 
 
-def response_tools(raw: msgspec.Raw, lost: list[str]) -> list[bytes]:
+def response_tools(raw: msgspec.Raw, lost: Lost) -> list[bytes]:
     """Each function and custom tool, a schema's bytes as they came; other kinds are lost.
 
     A function is strict there unless it says otherwise, here the other way round. Raises MalformedRequest.
@@ -64,11 +65,11 @@ def response_tools(raw: msgspec.Raw, lost: list[str]) -> list[bytes]:
         elif tool.type == "custom":
             tools.append(_custom(tool.custom, f"{path}.custom"))
         else:
-            lost.append(f"{path}.type={tool.type[:40]}")
+            lost.add(f"{path}.type={tool.type[:40]}")
     return tools
 
 
-def response_tool_choice(raw: msgspec.Raw, lost: list[str]) -> bytes | None:
+def response_tool_choice(raw: msgspec.Raw, lost: Lost) -> bytes | None:
     """The `tool_choice`; None where nothing is to be said. Raises MalformedRequest with `param`."""
     if is_null(raw):
         return None
@@ -87,10 +88,10 @@ def response_tool_choice(raw: msgspec.Raw, lost: list[str]) -> bytes | None:
     return _chosen(raw, "tool_choice", lost)
 
 
-def _chosen(raw: msgspec.Raw, path: str, lost: list[str]) -> bytes | None:
+def _chosen(raw: msgspec.Raw, path: str, lost: Lost) -> bytes | None:
     tool = read(_TOOL, raw, path)
     if tool.type not in ("function", "custom"):
-        lost.append(f"{path}.type={tool.type[:40]}")
+        lost.add(f"{path}.type={tool.type[:40]}")
         return None
     inner = tool.function if tool.type == "function" else tool.custom
     return encode({"type": tool.type, "name": _read(inner, f"{path}.{tool.type}").name})

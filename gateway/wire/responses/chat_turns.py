@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
 __all__ = ["ChatTurns"]
@@ -69,7 +70,7 @@ _CUSTOM = msgspec.json.Decoder(_Custom)
 class ChatTurns:
     """Takes the messages in order; `items` are those of the input, raw. Each depends on the messages before only."""
 
-    def __init__(self, lost: list[str]) -> None:
+    def __init__(self, lost: Lost) -> None:
         self.items: list[bytes] = []
         self._lost = lost
         self._custom: set[str] = set()  # ids of calls of custom tools: their outputs are of another kind
@@ -91,7 +92,7 @@ class ChatTurns:
             head = b'{"type":"%b","call_id":' % kind.encode() + encode(message.tool_call_id)
             self.items.append(head + b',"output":' + self._content(message.content, at) + b"}")
         elif message.role == "function":
-            self._lost.append(f"{path}.role=function")
+            self._lost.add(f"{path}.role=function")
         else:
             raise MalformedRequest(
                 f"{path}.role: must be system, developer, user, assistant or tool", param=f"{path}.role"
@@ -103,7 +104,7 @@ class ChatTurns:
         if text:
             self.items.append(b'{"role":"assistant","content":' + encode(text) + b"}")
         if not is_null(message.function_call):
-            self._lost.append(f"{path}.function_call")
+            self._lost.add(f"{path}.function_call")
         calls = [] if is_null(message.tool_calls) else read_list(message.tool_calls, f"{path}.tool_calls")
         for index, item in enumerate(calls):
             self._call(item, f"{path}.tool_calls[{index}]")
@@ -119,7 +120,7 @@ class ChatTurns:
             self._custom.add(call.id)
             told |= {"type": "custom_tool_call", "name": custom.name, "input": custom.input}
         else:
-            self._lost.append(f"{path}.type={call.type[:40]}")
+            self._lost.add(f"{path}.type={call.type[:40]}")
             return
         self.items.append(encode(told))
 
@@ -159,5 +160,5 @@ class ChatTurns:
             return b'{"type":"input_audio","input_audio":' + bytes(part.input_audio) + b"}"
         if part.text is not None or part.refusal is not None:
             return encode({"type": "input_text", "text": self._text(part)})
-        self._lost.append(f"{path}.type={part.type[:40]}")
+        self._lost.add(f"{path}.type={part.type[:40]}")
         return b""

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 from gateway.wire.responses import item_shapes as shapes
 from gateway.wire.responses.parts import content_parts
@@ -28,7 +29,7 @@ _LEFT_OUT = ("web_search_call", "file_search_call", "mcp_list_tools", "configura
 class Conversation:
     """Takes the instructions and the items in order; `messages` are the chat messages, raw, once `end` was called."""
 
-    def __init__(self, toolbox: Toolbox, lost: list[str]) -> None:
+    def __init__(self, toolbox: Toolbox, lost: Lost) -> None:
         self._turns = Turns()
         self._toolbox = toolbox
         self._lost = lost
@@ -66,7 +67,7 @@ class Conversation:
         if take is not None:
             take(self, item, path)
         elif kind not in _LEFT_OUT:
-            self._lost.append(f"{path}.type={kind[:40]}")
+            self._lost.add(f"{path}.type={kind[:40]}")
 
     def _message(self, item: msgspec.Raw, path: str) -> None:
         message = read(shapes.MESSAGE, item, path)

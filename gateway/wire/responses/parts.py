@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 
 __all__ = ["SEPARATOR", "Part", "content_of", "content_parts", "text_of"]
@@ -54,7 +55,7 @@ _FILE = msgspec.json.Decoder(_File)
 _AUDIO = msgspec.json.Decoder(_Audio)
 
 
-def content_parts(raw: msgspec.Raw, path: str, lost: list[str]) -> list[Part]:
+def content_parts(raw: msgspec.Raw, path: str, lost: Lost) -> list[Part]:
     """The parts of a `content` or `output`, a string or a list; empty text gives none. Raises MalformedRequest."""
     if is_null(raw):
         return []
@@ -71,7 +72,7 @@ def content_parts(raw: msgspec.Raw, path: str, lost: list[str]) -> list[Part]:
     return parts
 
 
-def _part(item: msgspec.Raw, path: str, lost: list[str]) -> Part | None:
+def _part(item: msgspec.Raw, path: str, lost: Lost) -> Part | None:
     kind = read(_KIND, item, path).type
     if kind in _TEXTS:
         return read(_TEXT, item, path).text
@@ -80,14 +81,14 @@ def _part(item: msgspec.Raw, path: str, lost: list[str]) -> Part | None:
     if kind == "input_image":
         image = read(_IMAGE, item, path)
         if image.image_url is None:  # a file that was uploaded before
-            lost.append(f"{path}.file_id")
+            lost.add(f"{path}.file_id")
             return None
         detail = b',"detail":' + encode(image.detail) if image.detail in _DETAILS else b""
         return b'{"type":"image_url","image_url":{"url":' + encode(image.image_url) + detail + b"}}"
     if kind == "input_file":
         file = read(_FILE, item, path)
         if file.file_data is None:
-            lost.append(f"{path}.type=input_file")
+            lost.add(f"{path}.type=input_file")
             return None
         name = b"" if file.filename is None else b'"filename":' + encode(file.filename) + b","
         return b'{"type":"file","file":{' + name + b'"file_data":' + encode(file.file_data) + b"}}"
@@ -96,7 +97,7 @@ def _part(item: msgspec.Raw, path: str, lost: list[str]) -> Part | None:
         if audio.audio_url is not None:
             return b'{"type":"audio_url","audio_url":{"url":' + encode(audio.audio_url) + b"}}"
         return b'{"type":"input_audio","input_audio":' + (bytes(audio.input_audio) or b"{}") + b"}"
-    lost.append(f"{path}.type={kind[:40]}")
+    lost.add(f"{path}.type={kind[:40]}")
     return None
 
 

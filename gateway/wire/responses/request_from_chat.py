@@ -6,6 +6,7 @@ import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.chat_wanted import wanted_in
+from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list, read_members
 from gateway.wire.responses.chat_tools import response_tool_choice, response_tools
 from gateway.wire.responses.chat_turns import ChatTurns
@@ -56,7 +57,7 @@ def from_chat(body: bytes) -> Translated:
     predictions, metadata, reasoning of earlier turns. Raises MalformedRequest with `param`.
     """
     members = read_members(body)
-    lost: list[str] = []
+    lost = Lost()
     out: dict[str, bytes] = {}
     if "model" in members:
         read(_STRING, members["model"], "model")
@@ -77,19 +78,19 @@ def from_chat(body: bytes) -> Translated:
     out["store"] = b"false"
     out["stream"] = b"true" if "stream" in members and read(_BOOL, members["stream"], "stream") else b"false"
     json = b"{" + b",".join(encode(key) + b":" + value for key, value in out.items()) + b"}"
-    return Translated(json, tuple(lost[:16]), wanted_in(members))
+    return Translated(json, tuple(lost.paths), wanted_in(members))
 
 
-def _input(members: dict[str, msgspec.Raw], lost: list[str]) -> bytes:
+def _input(members: dict[str, msgspec.Raw], lost: Lost) -> bytes:
     turns = ChatTurns(lost)
     for index, raw in enumerate(read_list(members["messages"], "messages") if "messages" in members else []):
         turns.take(raw, f"messages[{index}]")
-    if not turns.items and not lost:
+    if not turns.items and not lost.paths:
         raise MalformedRequest("messages must hold at least one message that is not empty", param="messages")
     return b"[" + b",".join(turns.items) + b"]"
 
 
-def _tools(members: dict[str, msgspec.Raw], lost: list[str]) -> dict[str, bytes]:
+def _tools(members: dict[str, msgspec.Raw], lost: Lost) -> dict[str, bytes]:
     tools = response_tools(members["tools"], lost) if "tools" in members else []
     choice = response_tool_choice(members.get("tool_choice", NOTHING), lost)
     found: dict[str, bytes] = {}
@@ -138,10 +139,12 @@ def _logprobs(members: dict[str, msgspec.Raw]) -> dict[str, bytes]:
     return found
 
 
-def _note_lost(members: dict[str, msgspec.Raw], lost: list[str]) -> None:
+def _note_lost(members: dict[str, msgspec.Raw], lost: Lost) -> None:
     if "n" in members and read(_NUMBER, members["n"], "n") > 1:
-        lost.append("n")
+        lost.add("n")
     said = (name for name in (*_LOST, "presence_penalty") if name in members)
-    lost += [name for name in said if bytes(members[name]) not in _NOTHING_SAID]
+    for name in said:
+        if bytes(members[name]) not in _NOTHING_SAID:
+            lost.add(name)
     if "modalities" in members and read(_STRINGS, members["modalities"], "modalities") != ["text"]:
-        lost.append("modalities")
+        lost.add("modalities")

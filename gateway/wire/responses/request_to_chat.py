@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_client, read_list
 from gateway.wire.responses.asked import Asked
 from gateway.wire.responses.conversation import Conversation
@@ -77,9 +78,12 @@ def to_chat(body: bytes) -> Translated:
     stored. Raises MalformedRequest with `param`.
     """
     members = read_client(body)
-    lost: list[str] = [name for name in _STORED if name in members]
+    lost = Lost()
+    for name in _STORED:
+        if name in members:
+            lost.add(name)
     if "background" in members and read(_BOOL, members["background"], "background"):
-        lost.append("background")
+        lost.add("background")
     reasoning = read(_REASONING, members["reasoning"], "reasoning") if "reasoning" in members else _Reasoning()
     toolbox = Toolbox(lost)
     if "tools" in members:
@@ -103,10 +107,10 @@ def to_chat(body: bytes) -> Translated:
     chat = b"{" + b",".join(encode(key) + b":" + value for key, value in out.items()) + b"}"
     summary = bool(reasoning.summary or reasoning.generate_summary)
     asked = Asked(settings(members), toolbox.origins, summary, bool(logprobs))
-    return Translated(chat, tuple(lost[:16]), asked)
+    return Translated(chat, tuple(lost.paths), asked)
 
 
-def _messages(members: dict[str, msgspec.Raw], toolbox: Toolbox, lost: list[str]) -> bytes:
+def _messages(members: dict[str, msgspec.Raw], toolbox: Toolbox, lost: Lost) -> bytes:
     conversation = Conversation(toolbox, lost)
     if "instructions" in members:
         if first_byte(members["instructions"]) == b'"':
@@ -115,17 +119,17 @@ def _messages(members: dict[str, msgspec.Raw], toolbox: Toolbox, lost: list[str]
             raise MalformedRequest("instructions must be text", param="instructions")
     if "input" in members:
         conversation.items(members["input"])
-    elif not lost:
+    elif not lost.paths:
         raise MalformedRequest("input is required", param="input", code="missing_required_parameter")
     conversation.end()
     if not conversation.messages:
-        if not lost:
+        if not lost.paths:
             raise MalformedRequest("input must hold some content", param="input")
         conversation.messages.append(b'{"role":"user","content":""}')  # all that is asked lies with a service
     return b"[" + b",".join(conversation.messages) + b"]"
 
 
-def _tools(members: dict[str, msgspec.Raw], toolbox: Toolbox, lost: list[str]) -> dict[str, bytes]:
+def _tools(members: dict[str, msgspec.Raw], toolbox: Toolbox, lost: Lost) -> dict[str, bytes]:
     tools = chat_tools(toolbox, members.get("tool_choice"), lost)
     if tools and "parallel_tool_calls" in members:
         read(_BOOL, members["parallel_tool_calls"], "parallel_tool_calls")

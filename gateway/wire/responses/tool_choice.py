@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.errors import MalformedRequest
+from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, read, read_list
 from gateway.wire.responses.toolbox import Toolbox
 
@@ -24,7 +25,7 @@ _WORD = msgspec.json.Decoder(str)
 _WORDS = ("auto", "none", "required")
 
 
-def chat_tools(toolbox: Toolbox, raw: msgspec.Raw | None, lost: list[str]) -> dict[str, bytes]:
+def chat_tools(toolbox: Toolbox, raw: msgspec.Raw | None, lost: Lost) -> dict[str, bytes]:
     """The members `tools` and `tool_choice` of the chat body, raw; none where no tool is left to offer.
 
     A choice of something that chat has no tool for is lost. `allowed_tools` offers only those. Raises MalformedRequest
@@ -38,18 +39,18 @@ def chat_tools(toolbox: Toolbox, raw: msgspec.Raw | None, lost: list[str]) -> di
             raise MalformedRequest("tool_choice must be auto, none, required or an object", param="tool_choice")
         choice = encode(word)
         if word == "required" and not functions:
-            lost.append("tool_choice=required")
+            lost.add("tool_choice=required")
     elif raw is not None:
         asked = read(_CHOICE, raw, "tool_choice")
         if asked.type == "allowed_tools":
             functions = _allowed(toolbox, asked)
             choice = b'"required"' if asked.mode == "required" else b'"auto"'
             if asked.mode == "required" and not functions:
-                lost.append("tool_choice.tools")
+                lost.add("tool_choice.tools")
         else:
             name = _name(toolbox, asked, "tool_choice")
             if name is None:
-                lost.append(f"tool_choice.type={asked.type[:40]}")
+                lost.add(f"tool_choice.type={asked.type[:40]}")
             else:
                 choice = b'{"type":"function","function":{"name":' + encode(name) + b"}}"
     if not functions:  # engines refuse a choice among none, and an empty list

@@ -8,6 +8,7 @@ import msgspec
 import xxhash
 
 from gateway.errors import MalformedRequest
+from gateway.wire.lost import Lost
 from gateway.wire.raw_members import NOTHING, encode, first_byte, is_null, read, read_list
 from gateway.wire.responses.asked import Origin, ToolKind
 
@@ -71,7 +72,7 @@ _GRAMMAR = msgspec.json.Decoder(_Grammar)
 class Toolbox:
     """functions: chat's tools by name, raw, in the order in which they were offered. origins: see `Asked.tools`."""
 
-    def __init__(self, lost: list[str]) -> None:
+    def __init__(self, lost: Lost) -> None:
         self.functions: dict[str, bytes] = {}
         self.origins: dict[str, Origin] = {}
         self._lost = lost
@@ -107,7 +108,7 @@ class Toolbox:
             function = _function("tool_search", search.description, _schema(search.parameters, path))
             self._offer("tool_search", function, Origin(ToolKind.TOOL_SEARCH, "tool_search"))
         elif not kind.startswith(_OFFERED):
-            self._lost.append(f"{path}.type={kind[:40]}")
+            self._lost.add(f"{path}.type={kind[:40]}")
 
     def _namespace(self, item: msgspec.Raw, path: str) -> None:
         space = read(_NAMESPACE, item, path)
@@ -121,7 +122,7 @@ class Toolbox:
             elif kind == "custom":
                 self._custom(inner, at, space.name)
             else:
-                self._lost.append(f"{at}.type={kind[:40]}")
+                self._lost.add(f"{at}.type={kind[:40]}")
 
     def _function(self, item: msgspec.Raw, path: str, namespace: str | None, about: str | None) -> None:
         tool = read(_TOOL, item, path)
