@@ -15,6 +15,7 @@ from functools import partial
 
 from gateway import clock
 from gateway.core.admission import refuse
+from gateway.core.decide import decide
 from gateway.core.decision import Decision, Verdict
 from gateway.core.lease import Ended, Lease
 from gateway.core.plan import Plan
@@ -75,6 +76,7 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         leases.changed = self._wake.set
+        leases.served = self._waiting.correct
 
     # --- events
 
@@ -153,6 +155,8 @@ class Dispatcher:
                 continue  # left already
             if not self._waiting.length(arrival.request.model):
                 self.leases.experience.drained(arrival.request.model, self._now()).restart(self._now())
+            if self._waiting.length(arrival.request.model) and self._never(arrival):
+                continue
             if not self._waiting.offer(arrival.request):
                 if not pumped:
                     await self._pump()
@@ -164,11 +168,23 @@ class Dispatcher:
         if not pumped:
             await self._pump()
 
+    def _never(self, arrival: _Arrival) -> bool:
+        """Turn away at once what nothing here can ever serve: whoever waits behind others may not be looked at soon."""
+        snapshot = self.leases.snapshot()
+        decision = decide(self.plan, arrival.request, snapshot, snapshot.now, self._roll())
+        if decision.verdict is Verdict.REJECT:
+            self._decline(arrival, decision)
+        return decision.verdict is Verdict.REJECT
+
     async def _pump(self) -> None:
+        expired = self._waiting.expired(self._now())
+        if expired:
+            await self._carry_out(expired, self.leases.snapshot())
         for _ in range(ROUNDS):
             snapshot = self.leases.snapshot()
-            waiting = tuple(self._waiting.in_order(snapshot.now))
-            if not await self._carry_out(self.leases.running.within_limits(waiting, snapshot.now), snapshot):
+            order = self._waiting.in_order(snapshot.now)
+            allowed = self.leases.running.within_limits(order, snapshot.now, order.skip_client)
+            if not await self._carry_out(allowed, snapshot, order.skip_model):
                 return
 
     async def _at_the_door(self, arrival: _Arrival) -> None:
@@ -182,11 +198,13 @@ class Dispatcher:
             again = self.leases.experience.time_to_drain(self._waiting, request, snapshot, roll)
             self._decline(arrival, refuse(arrival.request, Reason.QUEUE_FULL, snapshot.now, roll, again))
 
-    async def _carry_out(self, order: Iterable[Request], snapshot: Snapshot) -> bool:
+    async def _carry_out(
+        self, order: Iterable[Request], snapshot: Snapshot, skip: Callable[[str], None] | None = None
+    ) -> bool:
         """Decide upon these and act; True when the store refused something, so that it must be decided anew."""
         started = self._now()
         fresh = partial(self._with_hits, snapshot=snapshot)
-        decisions = pump(self.plan, order, snapshot, snapshot.now, self._roll, fresh)
+        decisions = pump(self.plan, order, snapshot, snapshot.now, self._roll, fresh, skip)
         self._observer.pumped(self._now() - started, len(decisions))
         anew = False
         for decision in decisions:
@@ -219,7 +237,7 @@ class Dispatcher:
         if lease is None:
             return True
         self._observer.decided(request, decision)
-        self._forget(arrival, dispatched=True)
+        self._forget(arrival, lease)
         if arrival.answer.done():  # the client left while the store was asked
             self.leases.settle(lease, Ended(), None)
         else:
@@ -243,9 +261,11 @@ class Dispatcher:
         if not arrival.answer.done():
             arrival.answer.set_exception(error)
 
-    def _forget(self, arrival: _Arrival, *, dispatched: bool = False) -> None:
+    def _forget(self, arrival: _Arrival, lease: Lease | None = None) -> None:
+        """It waits no more; `lease`: since it was given one, for which it is charged."""
         self._arrivals.pop(arrival.request.id, None)
-        self._waiting.remove(arrival.request.id, dispatched=dispatched)
+        service = lease.service.predicted if lease is not None and lease.service is not None else None
+        self._waiting.remove(arrival.request.id, dispatched=lease is not None, service=service)
 
     def _with_hits(self, request: Request, snapshot: Snapshot) -> Request:
         """Look up anew what prefix is where, if that changed since this request was last decided upon."""

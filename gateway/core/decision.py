@@ -71,6 +71,11 @@ class Weighed(Protocol):
         """Why it fell out."""
         ...
 
+    @property
+    def limit(self) -> float | None:
+        """The limit that it met."""
+        ...
+
     def candidate(self) -> Candidate:
         """Its line of the trace."""
         ...
@@ -101,6 +106,11 @@ class Trace:
     def reasons(self) -> list[tuple[str, Reason | None]]:
         """Each candidate's backend, and why it fell out."""
         return [(one.backend, one.reason) for one in self._found]
+
+    @property
+    def limits(self) -> list[tuple[Reason | None, float | None]]:
+        """Why each candidate fell out, and the limit that it met."""
+        return [(one.reason, one.limit) for one in self._found]
 
     def __eq__(self, other: object) -> bool:
         return self.candidates == other.candidates if isinstance(other, Trace) else NotImplemented

@@ -1,13 +1,17 @@
-"""Turns by service received: who has been served least, in tokens, goes next."""
+"""Turns by service received: who has been served least goes next.
+
+Service is in device seconds once a model's are known, in tokens before: tokens cost differently on each device, and
+cached ones cost almost nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heapreplace
 
 from gateway.core.request import Request
 
-__all__ = ["Counters", "Flow", "Lane", "cost_of"]
+__all__ = ["Counters", "Stream", "cost_of", "in_turn"]
 
 _REMEMBERED = 1024
 """Idle names whose counters are kept."""
@@ -26,66 +30,53 @@ class Counters:
         self.served: dict[str, float] = {}
         self._reached = 0.0
 
-    def activate(self, name: str, waiting: set[str]) -> None:
-        """Bring a name up to date that begins to wait beside those `waiting`."""
-        if name in waiting:
-            return
-        floor = min((self.served[other] for other in waiting), default=self._reached)
+    def activate(self, name: str, waiting: Iterable[str]) -> None:
+        """Bring a name up to date that begins to wait beside those `waiting`, which it is not one of."""
+        beside = list(waiting)
+        floor = min((self.served[other] for other in beside), default=self._reached)
         self.served[name] = max(self.served.get(name, 0.0), floor)
-        if len(self.served) > _REMEMBERED + len(waiting):
-            self.served = {kept: self.served[kept] for kept in (*waiting, name)}
+        if len(self.served) > _REMEMBERED + len(beside):
+            self.served = {kept: self.served[kept] for kept in (*beside, name)}
 
     def charge(self, name: str, service: float) -> None:
         """Count what a waiting name was given."""
         self._reached = max(self._reached, self.served[name])
         self.served[name] += service
 
-
-class Flow:
-    """Requests of one class, client and model, in order of arrival; later attempts have a flow of their own."""
-
-    __slots__ = ("client", "key", "klass", "model", "requests")
-
-    def __init__(self, key: tuple[str, str, str, bool]) -> None:
-        self.key = key
-        self.klass, self.client, self.model, _ = key
-        self.requests: dict[str, Request] = {}
+    def correct(self, name: str, service: float) -> None:
+        """Add what a name was given beyond what it was charged, or take back what it was not given."""
+        if name in self.served:
+            self.served[name] += service
 
 
-class Lane:
-    """One class being played through: its flows by what their client has been served."""
+Stream = tuple[float, float, Iterator[Request]]
+"""Of one name: service received, the weight that divides what it is given, and its requests in order."""
 
-    __slots__ = ("_heap", "_iterators", "_served")
 
-    def __init__(self, served: Mapping[str, float]) -> None:
-        self._served = dict(served)
-        self._heap: list[tuple[float, float, int]] = []
-        self._iterators: list[tuple[str, Iterator[Request], Request]] = []
+def in_turn(streams: Iterable[Stream], price: Callable[[Request], float]) -> Iterator[Request]:
+    """Play the dispatches through: the stream that has been served least gives the next request, and is charged for it.
 
-    def add(self, flow: Flow) -> None:
-        """Let a flow, which must not be empty, take part."""
-        requests = iter(flow.requests.values())
-        head = next(requests)
-        self._iterators.append((flow.client, requests, head))
-        heappush(self._heap, (self._served[flow.client], head.arrival, len(self._iterators) - 1))
+    Of equals the one whose next request is due first.
+    """
+    heap = []
+    for number, (served, weight, requests) in enumerate(streams):
+        first = next(requests, None)
+        if first is not None:
+            heap.append((served, _due(first), number, first, weight, requests))
+    heapify(heap)
+    while heap:
+        served, _, number, request, weight, requests = heap[0]
+        yield request
+        following = next(requests, None)
+        if following is None:
+            heappop(heap)
+        else:
+            paid = served + price(request) / weight
+            heapreplace(heap, (paid, _due(following), number, following, weight, requests))
 
-    def next(self) -> Request | None:
-        """Play one dispatch; None when all are through."""
-        while self._heap:
-            served, arrival, index = heappop(self._heap)
-            client, requests, head = self._iterators[index]
-            current = self._served[client]
-            if current > served:
-                # Another model's flow of this client was played since: its turn has moved back.
-                heappush(self._heap, (current, arrival, index))
-                continue
-            self._served[client] = current + cost_of(head)
-            following = next(requests, None)
-            if following is not None:
-                self._iterators[index] = (client, requests, following)
-                heappush(self._heap, (self._served[client], following.arrival, index))
-            return head
-        return None
+
+def _due(request: Request) -> float:
+    return request.due or request.arrival
 
 
 def cost_of(request: Request) -> int:

@@ -9,6 +9,7 @@ from gateway.core.decision import Decision
 from gateway.core.failure import FailureKind
 from gateway.core.prefix.chain import Chain
 from gateway.core.request import Request
+from gateway.core.service import Service
 
 __all__ = ["Ended", "Lease"]
 
@@ -25,6 +26,8 @@ class Lease:
     offer: Offer
     block: int
     granted_at: float
+    service: Service | None = None
+    """What it is expected to take of its device; None where nobody counts that."""
     generated: int = 0
     """Output tokens so far, of all choices."""
     extended: int = 0

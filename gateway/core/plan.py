@@ -72,6 +72,10 @@ class QueueLimits:
     aging: float = 15.0
     scan: int = 16
     """How many waiting requests one pump looks at, per model."""
+    tokens: int | None = None
+    """Tokens, prompt and expected output, that may wait for one model; None: any."""
+    work: float | None = None
+    """Seconds that the work which waits for one model may take its backends; None: any."""
 
 
 @dataclass(frozen=True, slots=True)

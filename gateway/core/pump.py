@@ -15,6 +15,13 @@ from gateway.core.snapshot import Snapshot
 
 __all__ = ["pump"]
 
+_FULL = frozenset((Reason.SLOTS_FULL, Reason.PREFILL_BACKLOG))
+"""Closed to requests of any size."""
+_AWAY = frozenset(
+    (Reason.NOT_SERVED, Reason.DOWN, Reason.LOADING, Reason.DRAINING, Reason.BREAKER_OPEN, Reason.RESTING)
+)
+"""Closed to this model for now, whoever asks."""
+
 
 def pump(
     plan: Plan,
@@ -23,19 +30,23 @@ def pump(
     now: float,
     roll: Callable[[], float] | Iterable[float],
     refresh: Callable[[Request], Request] | None = None,
+    skip: Callable[[str], None] | None = None,
 ) -> list[Decision]:
     """Decide upon the waiting requests, in the order given, each on the snapshot that the ones before it leave behind.
 
     Returns one decision for each request looked at: ADMIT, WAIT, REJECT when nothing that works could ever serve it, or
-    SHED when its time is up. For each model the scan ends once `queue.scan` requests have to wait; time-outs are found
-    behind that too.
+    SHED when its time is up. For each model the scan ends once `queue.scan` requests have to wait, or when
+    every backend is closed whatever is asked of it; time-outs are found behind that too. What needs more KV cache than
+    was found to be free anywhere waits without being weighed.
 
     A request that waited longer than `queue.aging` and finds no room sets room aside on the backend that suits it best,
     so smaller ones behind it can't take what becomes free: no request starves. `roll`: a number in [0, 1) for each
     decision. `refresh` brings a request up to date just before it is decided upon: in a long queue most are not.
+    `skip` is told the name of a model of which no further request will be looked at.
     """
     draw = roll if callable(roll) else iter(roll).__next__
     waiting: dict[str, int] = {}
+    room: dict[str, float] = {}
     decisions: list[Decision] = []
     for request in queue:
         if now >= request.deadline:
@@ -43,22 +54,62 @@ def pump(
             again = retry_after(RETRY_DEFAULT, 1.0, chance)
             decisions.append(refuse(request, Reason.QUEUE_TIMEOUT, now, chance, again, queued=True))
             continue
-        passed = waiting.get(request.model, 0)
+        model = request.model
+        passed = waiting.get(model, 0)
         if passed >= plan.queue.scan:
             continue
         if refresh is not None:
             request = refresh(request)
-        decision = decide(plan, request, snapshot, now, draw())
+        aged = is_aged(plan, request, now)
+        if model in room and not aged and _least(request) > room[model]:
+            decision = Decision(request.id, Verdict.WAIT, Reason.QUEUED, now, draw())
+        else:
+            decision = decide(plan, request, snapshot, now, draw())
         if decision.verdict is Verdict.ADMIT:
             snapshot = with_admitted(snapshot, decision)
         elif decision.verdict is Verdict.WAIT:
-            waiting[request.model] = passed + 1
-            if decision.reason is Reason.QUEUED and is_aged(plan, request, now):
-                claimed = _preferred(decision.trace.candidates)
-                if claimed is not None and claimed.footprint is not None:
-                    snapshot = with_claim(snapshot, claimed.backend, claimed.footprint)
+            passed += 1
+            if decision.reason is Reason.QUEUED:
+                found = _room(request, decision)
+                if found is not None:
+                    room[model] = found
+                    if found == 0.0:
+                        passed = plan.queue.scan
+                if aged:
+                    claimed = _preferred(decision.trace.candidates)
+                    if claimed is not None and claimed.footprint is not None:
+                        snapshot = with_claim(snapshot, claimed.backend, claimed.footprint)
+            waiting[model] = passed
+            if skip is not None and passed >= plan.queue.scan:
+                skip(model)
         decisions.append(decision)
     return decisions
+
+
+def _room(request: Request, decision: Decision) -> float | None:
+    """Tokens of KV cache that the roomiest backend still has for anybody; 0 when each is closed whatever is asked.
+
+    None where this decision doesn't tell: a backend was left out that might serve the next request, or there are
+    fallbacks, which another one may go to.
+    """
+    if len(request.estimates) != 1:
+        return None
+    most, live = 0.0, False
+    for reason, limit in decision.trace.limits:
+        if reason is Reason.KV_FULL:
+            live, most = True, max(most, limit or 0.0)
+        elif reason in _FULL:
+            live = True
+        elif reason not in _AWAY:
+            return None
+    return most if live else None
+
+
+def _least(request: Request) -> float:
+    """Tokens of KV cache that a request needs at least, wherever it goes: what of its prompt no running one holds."""
+    estimate = next(iter(request.estimates.values()))
+    pinned = max((hit.pinned for hit in request.hits.values()), default=0.0)
+    return estimate.prompt_low - pinned * estimate.prompt
 
 
 def _preferred(candidates: Iterable[Candidate]) -> Candidate | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from gateway.core.request import Request
 
@@ -38,8 +38,13 @@ class RunningByClient:
         """Whether its client's own limit lets this request run now."""
         return self.room(request.client, request.client_limit) > 0
 
-    def within_limits(self, waiting: Iterable[Request], now: float) -> Iterator[Request]:
-        """Leave out what its client's own limit holds back, but for those whose time is up at `now`."""
+    def within_limits(
+        self, waiting: Iterable[Request], now: float, skip: Callable[[str], None] | None = None
+    ) -> Iterator[Request]:
+        """Leave out what its client's own limit holds back, but for those whose time is up at `now`.
+
+        `skip` is told the name of a client of whom nothing else will be taken.
+        """
         taken: dict[str, int] = {}
         for request in waiting:
             before = taken.get(request.client, 0)
@@ -48,3 +53,5 @@ class RunningByClient:
                 yield request
             elif now >= request.deadline:
                 yield request
+            elif skip is not None:
+                skip(request.client)

@@ -130,6 +130,8 @@ class Request:
     bound: Bound = Bound.KEY
     shape: AnswerShape = PLAIN
     """What its answer is to be like: most of what its length depends on."""
+    due: float = 0.0
+    """When its first token should be there; orders the requests of one session. 0: as soon as it came."""
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
 

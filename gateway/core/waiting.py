@@ -1,37 +1,83 @@
-"""The gateway's own queue: bounded for each model, fair across classes and clients, first come first served inside.
+"""The gateway's own queue: bounded for each model, fair across classes, clients and sessions, earliest deadline first.
 
-Two levels of stride scheduling: the class, then the client, with the least service for its weight goes next. Service is
-counted in tokens and charged when a request is dispatched, so one that leaves the queue costs nobody anything.
+Three levels of stride scheduling: the class, then the client, then its session, with the least service for its weight
+goes next; within a session the request that is due first. Service is charged when a request is dispatched, so one that
+leaves the queue costs nobody anything, and put right when it has ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from heapq import heapify, heappop, heappush
+from heapq import merge
+from operator import itemgetter
 
-from gateway.core.fair_share import Counters, Flow, Lane, cost_of
+from gateway.core.fair_share import Counters, Stream, cost_of, in_turn
+from gateway.core.flow import Flow, FlowKey, Place
 from gateway.core.plan import ClassPolicy, QueueLimits
+from gateway.core.prices import Prices
 from gateway.core.request import Request
+from gateway.core.soonest import Soonest
 
-__all__ = ["PROMOTED", "Waiting"]
+__all__ = ["PROMOTED", "Order", "Waiting"]
 
 PROMOTED = 20
 """One dispatch in so many goes to the request that waited longest, whatever its class and client have been served."""
+_SESSIONS = 1024
+"""Clients whose sessions' counters are kept."""
+
+_Sessions = dict[str, dict[str, Flow]]
+"""Flows by session and model."""
+
+
+class Order:
+    """The waiting requests in the order in which they should be considered, found one by one.
+
+    Don't change the queue while iterating, but for `Waiting.replace`: take what you need, then apply it.
+    """
+
+    __slots__ = ("_requests", "skipped")
+
+    def __init__(self) -> None:
+        self.skipped: set[str] = set()
+        """Models and clients, of whom no further request is of interest."""
+        self._requests: Iterator[Request] = iter(())
+
+    def __iter__(self) -> Iterator[Request]:
+        return self._requests
+
+    def __next__(self) -> Request:
+        return next(self._requests)
+
+    def skip_model(self, model: str) -> None:
+        """Pass over the requests for a model from now on."""
+        self.skipped.add(f"model {model}")
+
+    def skip_client(self, client: str) -> None:
+        """Pass over the requests of a client from now on."""
+        self.skipped.add(f"client {client}")
 
 
 class Waiting:
-    """The waiting requests of one gateway. One writer; removal is O(1). Set `limits` and `classes` after a reload."""
+    """The waiting requests of one gateway. One writer. Set `limits` and `classes` after a reload."""
 
     def __init__(self, limits: QueueLimits, classes: Mapping[str, ClassPolicy]) -> None:
         self.limits = limits
         self.classes = classes
-        self._flows: dict[tuple[str, str, str, bool], Flow] = {}
+        self.prices = Prices()
+        self._lanes: dict[str, dict[str, _Sessions]] = {}
+        """Flows by class, client, session and model; none is empty."""
         self._of: dict[str, Flow] = {}
         self._lengths: dict[str, int] = {}
+        self._work: dict[str, int] = {}
+        self._number = 0
         self._classes_served = Counters()
-        """Tokens over the weight of the class."""
+        """Service over the weight of the class."""
         self._clients_served: dict[str, Counters] = {}
-        """By class: tokens of each client."""
+        """By class: service of each client."""
+        self._sessions_served: dict[tuple[str, str], Counters] = {}
+        """By class and client: service of each session."""
+        self._arrivals = Soonest(self._of)
+        self._deadlines = Soonest(self._of)
         self._front: str | None = None
         """The request that was put in front last."""
         self._since = PROMOTED
@@ -57,12 +103,11 @@ class Waiting:
     def get(self, request_id: str) -> Request | None:
         """The waiting request of that id."""
         flow = self._of.get(request_id)
-        return flow.requests[request_id] if flow is not None else None
+        return flow.get(request_id) if flow is not None else None
 
     def work(self, model: str) -> int:
         """Tokens (prompt and expected output) that wait for that model."""
-        flows = (flow for flow in self._flows.values() if flow.model == model)
-        return sum(cost_of(request) for flow in flows for request in flow.requests.values())
+        return self._work.get(model, 0)
 
     def offer(self, request: Request) -> bool:
         """Take a request in; False, and nothing happens, when the queue of its model is full.
@@ -72,90 +117,189 @@ class Waiting:
         """
         if request.id in self._of:
             raise ValueError(f"request {request.id} already waits")
-        if not request.attempt and self._lengths.get(request.model, 0) >= self.limits.length:
+        if not request.attempt and self.is_full(request):
             return False
-        key = (request.klass, request.client, request.model, request.attempt > 0)
-        flow = self._flows.get(key)
-        if flow is None:
-            self._activate(request.klass, request.client)
-            flow = self._flows[key] = Flow(key)
-        flow.requests[request.id] = request
+        key = FlowKey(request.klass, request.client, request.session or "", request.model)
+        flow = self._open(key)
+        self._number += 1
+        flow.add(request, self._number)
         self._of[request.id] = flow
-        self._lengths[request.model] = self._lengths.get(request.model, 0) + 1
+        self._lengths[key.model] = self._lengths.get(key.model, 0) + 1
+        self._work[key.model] = self._work.get(key.model, 0) + cost_of(request)
+        self._arrivals.add(request.arrival, request.id, len(self._of))
+        self._deadlines.add(request.deadline, request.id, len(self._of))
         return True
+
+    def is_full(self, request: Request) -> bool:
+        """Say whether the queue of its model has no place for it: too many requests wait, or too many tokens.
+
+        One that is alone has a place however long it is.
+        """
+        length, tokens = self._lengths.get(request.model, 0), self.limits.tokens
+        if length >= self.limits.length:
+            return True
+        return tokens is not None and length > 0 and self.work(request.model) + cost_of(request) > tokens
 
     def replace(self, request: Request) -> None:
         """Put newer facts about a waiting request in its place; KeyError when it doesn't wait."""
-        self._of[request.id].requests[request.id] = request
+        flow = self._of[request.id]
+        self._work[flow.key.model] += cost_of(request) - cost_of(flow.get(request.id))
+        flow.replace(request)
 
-    def remove(self, request_id: str, *, dispatched: bool = False) -> Request | None:
-        """Take a request out; when it was dispatched, its class and client are charged for it."""
+    def remove(self, request_id: str, *, dispatched: bool = False, service: float | None = None) -> Request | None:
+        """Take a request out; when it was dispatched, its class, client and session are charged for it.
+
+        `service`: device seconds that it is expected to take where it goes; None: as much as others for that model.
+        """
         flow = self._of.pop(request_id, None)
         if flow is None:
             return None
-        request = flow.requests.pop(request_id)
+        request, key = flow.take(request_id), flow.key
         if dispatched:
             self._since = 0 if request_id == self._front else self._since + 1
-            cost = cost_of(request)
-            self._classes_served.charge(flow.klass, cost / self._weight(flow.klass))
-            self._clients_served[flow.klass].charge(flow.client, cost)
-        left = self._lengths[flow.model] - 1
+            if service is not None:
+                self.prices.learn(key.model, cost_of(request), service)
+            price = self.prices.of(request) if service is None else service
+            self._classes_served.charge(key.klass, price / self._weight(key.klass))
+            self._clients_served[key.klass].charge(key.client, price)
+            self._sessions_served[key.klass, key.client].charge(key.session, price)
+        left = self._lengths[key.model] - 1
         if left:
-            self._lengths[flow.model] = left
+            self._lengths[key.model] = left
+            self._work[key.model] -= cost_of(request)
         else:
-            del self._lengths[flow.model]
-        if not flow.requests:
-            del self._flows[flow.key]
+            del self._lengths[key.model], self._work[key.model]
+        if not flow:
+            self._close(key)
         return request
 
-    def in_order(self, now: float) -> Iterator[Request]:
+    def correct(self, request: Request, service: float) -> None:
+        """Put right what a dispatched request was charged, by so many device seconds: it has ended."""
+        klass, client = request.klass, request.client
+        self._classes_served.correct(klass, service / self._weight(klass))
+        if klass in self._clients_served:
+            self._clients_served[klass].correct(client, service)
+        if (klass, client) in self._sessions_served:
+            self._sessions_served[klass, client].correct(request.session or "", service)
+
+    def expired(self, now: float) -> list[Request]:
+        """The requests whose deadline has come, earliest first."""
+        first = self._deadlines.first()
+        if first is None or first[0] > now:
+            return []
+        return [self._of[name].get(name) for name in self._deadlines.until(now)]
+
+    def in_order(self, now: float) -> Order:
         """The waiting requests, the one to be considered first first.
 
         In front, once in 20 dispatches, stands the one that waited longest, if longer than `limits.aging`: it stays
-        there until it has room. More of them would undo the shares, since under load all have aged. Don't change the
-        queue while iterating: take what you need, then apply it.
+        there until it has room. More of them would undo the shares, since under load all have aged.
         """
-        if len(self._of) == 1:  # an idle gateway's arrival: nothing to put in order
-            (flow,) = self._flows.values()
-            yield from flow.requests.values()
-            return
+        order = Order()
         self._front = None
-        if self._flows and self._since >= PROMOTED:
-            oldest = min((next(iter(flow.requests.values())) for flow in self._flows.values()), key=_arrival)
-            if now - oldest.arrival > self.limits.aging:
-                self._front = oldest.id
-                yield oldest
-        for request in self._fair():
-            if request.id != self._front:
+        first = self._arrivals.first() if self._since >= PROMOTED else None
+        if first is not None and now - first[0] > self.limits.aging:
+            self._front = first[1]
+        order._requests = self._played(order.skipped, self._front)
+        return order
+
+    def _played(self, skipped: set[str], front: str | None) -> Iterator[Request]:
+        """The dispatches, played through on copies of the counters."""
+        if front is not None:
+            yield self._of[front].get(front)
+        if len(self._of) == 1:  # an idle gateway's arrival: nothing to put in order
+            for flow in self._of.values():
+                yield from (request for request in flow if request.id != front)
+            return
+        classes = (
+            (self._classes_served.served[klass], self._weight(klass), self._clients(klass, skipped))
+            for klass in self._lanes
+        )
+        for request in in_turn(classes, self.prices.of):
+            if request.id != front:
                 yield request
 
-    def _fair(self) -> Iterator[Request]:
-        """Play the dispatches through on copies of the counters."""
-        lanes: dict[str, Lane] = {}
-        for flow in self._flows.values():
-            lane = lanes.get(flow.klass)
-            if lane is None:
-                lane = lanes[flow.klass] = Lane(self._clients_served[flow.klass].served)
-            lane.add(flow)
-        turns = [(self._classes_served.served[klass], klass) for klass in lanes]
-        heapify(turns)
-        while turns:
-            served, klass = heappop(turns)
-            request = lanes[klass].next()
-            if request is not None:
-                heappush(turns, (served + cost_of(request) / self._weight(klass), klass))
-                yield request
+    def _clients(self, klass: str, skipped: set[str]) -> Iterator[Request]:
+        served = self._clients_served[klass].served
+
+        def lane(client: str, sessions: _Sessions) -> Stream:
+            return served[client], 1.0, self._sessions(klass, client, sessions, skipped)
+
+        return in_turn((lane(*each) for each in self._lanes[klass].items()), self.prices.of)
+
+    def _sessions(self, klass: str, client: str, sessions: _Sessions, skipped: set[str]) -> Iterator[Request]:
+        mark = f"client {client}"
+        streams = [(name, _by_place(flows, skipped, mark)) for name, flows in sessions.items()]
+        if len(streams) == 1:
+            return streams[0][1]
+        served = self._sessions_served[klass, client].served
+        return in_turn(((served[name], 1.0, stream) for name, stream in streams), self.prices.of)
 
     def _weight(self, klass: str) -> float:
         policy = self.classes.get(klass)
-        return policy.weight if policy is not None else ClassPolicy(klass).weight
+        weight = policy.weight if policy is not None else ClassPolicy(klass).weight
+        return max(weight, _LEAST_WEIGHT)
 
-    def _activate(self, klass: str, client: str) -> None:
-        flows = self._flows.values()
-        self._classes_served.activate(klass, {flow.klass for flow in flows})
-        counters = self._clients_served.setdefault(klass, Counters())
-        counters.activate(client, {flow.client for flow in flows if flow.klass == klass})
+    def _open(self, key: FlowKey) -> Flow:
+        """The flow of that key; its class, client and session begin to wait if they don't yet."""
+        lanes = self._lanes
+        if key.klass not in lanes:
+            self._classes_served.activate(key.klass, lanes)
+            lanes[key.klass] = {}
+        clients = lanes[key.klass]
+        if key.client not in clients:
+            self._clients_served.setdefault(key.klass, Counters()).activate(key.client, clients)
+            clients[key.client] = {}
+        sessions = clients[key.client]
+        if key.session not in sessions:
+            self._sessions_of(key).activate(key.session, sessions)
+            sessions[key.session] = {}
+        flows = sessions[key.session]
+        if key.model not in flows:
+            flows[key.model] = Flow(key)
+        return flows[key.model]
+
+    def _sessions_of(self, key: FlowKey) -> Counters:
+        of = (key.klass, key.client)
+        counters = self._sessions_served.get(of)
+        if counters is None:
+            if len(self._sessions_served) >= _SESSIONS:
+                self._sessions_served = {
+                    (klass, client): kept
+                    for (klass, client), kept in self._sessions_served.items()
+                    if client in self._lanes.get(klass, ())
+                }
+            counters = self._sessions_served[of] = Counters()
+        return counters
+
+    def _close(self, key: FlowKey) -> None:
+        """Forget an empty flow, and whatever waits no more with it."""
+        clients = self._lanes[key.klass]
+        sessions = clients[key.client]
+        del sessions[key.session][key.model]
+        if not sessions[key.session]:
+            del sessions[key.session]
+        if not sessions:
+            del clients[key.client]
+        if not clients:
+            del self._lanes[key.klass]
 
 
-def _arrival(request: Request) -> float:
-    return request.arrival
+_LEAST_WEIGHT = 1e-9
+"""Of a class of weight 0: it is served when no other waits."""
+
+
+def _by_place(flows: Mapping[str, Flow], skipped: set[str], client: str) -> Iterator[Request]:
+    """The requests of one session, over all models, as they are due."""
+    lines = [_unless(flow, skipped, client) for flow in flows.values()]
+    placed = lines[0] if len(lines) == 1 else merge(*lines, key=itemgetter(0))
+    return (request for _, request in placed)
+
+
+def _unless(flow: Flow, skipped: set[str], client: str) -> Iterator[tuple[Place, Request]]:
+    """One line, until its model or client is passed over."""
+    model = f"model {flow.key.model}"
+    for entry in flow.placed():
+        if skipped and (model in skipped or client in skipped):
+            return
+        yield entry

@@ -25,6 +25,7 @@ from gateway.core.quota import RunningByClient
 from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
 from gateway.core.scheduling import next_try
+from gateway.core.service import service_of
 from gateway.core.snapshot import BackendView, Snapshot
 from gateway.fleet.roster import Roster
 from gateway.state.store import Refused, Store
@@ -57,6 +58,8 @@ class Leases:
         self.running = RunningByClient()
         self.changed: Callable[[], None] = lambda: None
         """Called after each change that a waiting request may profit from."""
+        self.served: Callable[[Request, float], None] = lambda _request, _seconds: None
+        """Called when a lease is settled, with the device seconds that it took beyond what was expected of it."""
         self.look_at: Callable[[str], None] = lambda _name: None
         """Called with the name of a backend on which a request just failed."""
         self.sample_in: Callable[[str, float], None] = lambda _name, _seconds: None
@@ -83,7 +86,8 @@ class Leases:
             return None
         now = self._now()
         self.roster.granted(decision, view.name, reply.totals, decision.now)
-        lease = Lease(lease_id, request, chain, decision, view.name, offer, view.block, now)
+        service = service_of(decision, view, offer)
+        lease = Lease(lease_id, request, chain, decision, view.name, offer, view.block, now, service)
         self.experience.sent(lease, view)
         self.running.enter(request.client)
         self._budget.admitted(now)
@@ -135,6 +139,9 @@ class Leases:
         lease.settled = True
         now = self._now()
         self.running.leave(lease.request.client)
+        if lease.service is not None:
+            actual = lease.service.actual(ended, now - lease.granted_at)
+            self.served(lease.request, actual - lease.service.predicted)
         self.roster.held(lease.backend, self.store.totals(lease.backend, now))
         self.store.settle(lease.id, now, self._lingers_until(lease, ended, linger, now), self.experience.orphans(lease))
         self.experience.learn(lease, ended, counts, self.totals(lease.backend), now)

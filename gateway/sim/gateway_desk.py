@@ -23,6 +23,7 @@ from gateway.core.pump import pump
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
+from gateway.core.service import service_of
 from gateway.core.snapshot import Snapshot
 from gateway.core.waiting import Waiting
 from gateway.sim.gateway_fleet import SimFleet
@@ -76,11 +77,11 @@ class Desk:
         self._pending[pending.request.id] = pending
         self._fresh.append(pending)
 
-    def forget(self, request_id: str, *, dispatched: bool = False) -> None:
-        """A request waits no more."""
+    def forget(self, request_id: str, service: float | None = None) -> None:
+        """A request waits no more; `service`: since it runs, for which it is charged so many device seconds."""
         pending = self._pending.pop(request_id, None)
         self._fresh = [each for each in self._fresh if each is not pending]
-        self.waiting.remove(request_id, dispatched=dispatched)
+        self.waiting.remove(request_id, dispatched=service is not None, service=service)
 
     def first_token(self, lease: Lease) -> None:
         """Its engine began to answer."""
@@ -101,6 +102,9 @@ class Desk:
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts, *, linger: float = 0.0) -> None:
         """End a lease, and learn from it. `linger` seconds its place stays booked after an abort."""
         until = self.now + linger if linger > 0 else None
+        if lease.service is not None:
+            actual = lease.service.actual(ended, self.now - lease.granted_at)
+            self.waiting.correct(lease.request, actual - lease.service.predicted)
         self.fleet.roster.held(lease.backend, self.totals(lease.backend))
         self.ledger.settle(lease.id, self.now, until, self.experience.orphans(lease))
         self.experience.learn(lease, ended, counts, self.totals(lease.backend), self.now)
@@ -134,10 +138,13 @@ class Desk:
             self._pump()
 
     def _pump(self) -> None:
+        expired = self.waiting.expired(self.now)
+        if expired:
+            self._carry_out(expired, self.snapshot())
         for _ in range(ROUNDS):
             snapshot = self.snapshot()
-            waiting = tuple(self.waiting.in_order(self.now))
-            if not waiting or not self._carry_out(waiting, snapshot):
+            order = self.waiting.in_order(self.now)
+            if not self.waiting or not self._carry_out(order, snapshot, order.skip_model):
                 return
 
     def _at_the_door(self, pending: Pending) -> None:
@@ -149,11 +156,13 @@ class Desk:
             again = self.experience.time_to_drain(self.waiting, request, snapshot, roll)
             self._decline(refuse(request, Reason.QUEUE_FULL, self.now, roll, again))
 
-    def _carry_out(self, order: Iterable[Request], snapshot: Snapshot) -> bool:
+    def _carry_out(
+        self, order: Iterable[Request], snapshot: Snapshot, skip: Callable[[str], None] | None = None
+    ) -> bool:
         """Decide and act; True when something has to be decided anew."""
         anew = False
         fresh = partial(self._with_hits, snapshot=snapshot)
-        for decision in pump(self.plan, order, snapshot, self.now, self._roll, fresh):
+        for decision in pump(self.plan, order, snapshot, self.now, self._roll, fresh, skip):
             if decision.verdict is Verdict.ADMIT:
                 anew |= not self._admit(decision, snapshot)
             elif decision.verdict is not Verdict.WAIT:
@@ -173,21 +182,17 @@ class Desk:
         if isinstance(reply, Refused):
             return False
         self.fleet.roster.held(view.name, reply.totals)
-        lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self.now)
+        service = service_of(decision, view, offer)
+        lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self.now, service)
         self.experience.sent(lease, view)
         self._budget.admitted(self.now)
-        self.forget(request_id, dispatched=True)
+        self.forget(request_id, service.predicted)
         self._admitted(pending, lease)
         return True
 
     def _decline(self, decision: Decision) -> None:
         self.forget(decision.request)
         self._declined(decision)
-
-    def _forget(self, request_id: str, *, dispatched: bool = False) -> None:
-        pending = self._pending.pop(request_id, None)
-        self._fresh = [each for each in self._fresh if each is not pending]
-        self.waiting.remove(request_id, dispatched=dispatched)
 
     def _with_hits(self, request: Request, snapshot: Snapshot) -> Request:
         pending, version = self._pending[request.id], self.experience.prefix_version

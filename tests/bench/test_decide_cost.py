@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from gateway.core.decide import decide
-from gateway.core.decision import Verdict
+from gateway.core.decision import Decision, Verdict
 from gateway.core.plan import QueueLimits, Route
 from gateway.core.pump import pump
 from gateway.core.request import Hit
 from gateway.core.snapshot import Snapshot
+from gateway.core.waiting import Waiting
 from tests.core.fleet import NOW, hit, offer, plan, request, snapshot, view
 
 DECIDE_BUDGET = 100e-6
@@ -76,6 +79,44 @@ def test_one_decision_among_eight_backends(hits: dict[str, Hit], alike: bool) ->
     read = seconds_each(lambda: decide(POLICY, asked, now, NOW, 0.5).trace.candidates, 20, 20)
     print(f"\n{seconds * 1e6:.0f} µs, {read * 1e6:.0f} with its trace read")
     assert seconds < DECIDE_BUDGET * SLACK
+
+
+def test_a_pump_over_a_long_queue_and_many_backends() -> None:
+    """200 wait for one model of which 16 backends are short of KV: sixteen of them are decided upon."""
+    eight = fleet(pool=40_000)
+    views = [replace(each, reserved=36_000, running=3) for each in eight.views]
+    twice = snapshot(
+        *views, *(replace(each, backend=replace(each.backend, name=f"c{i}")) for i, each in enumerate(views))
+    )
+    queue = Waiting(QueueLimits(length=1000), {})
+    for i in range(200):
+        queue.offer(request(f"r{i}", client=f"c{i % 9}", session=f"s{i % 21}", prompt=4000, output=300))
+
+    def look() -> list[Decision]:
+        line = queue.in_order(NOW)
+        return pump(POLICY, line, twice, NOW, lambda: 0.5, skip=line.skip_model)
+
+    assert [decision.verdict for decision in look()] == [Verdict.WAIT] * 16
+    seconds = seconds_each(look, 20, 1)
+    print(f"\n{seconds * 1e3:.2f} ms")
+    assert seconds < PUMP_BUDGET * SLACK
+
+
+def test_ten_thousand_waiting_requests_are_light_and_leave_quickly() -> None:
+    tracemalloc.start()
+    queue = Waiting(QueueLimits(length=20_000), {})
+    for i in range(10_000):
+        queue.offer(request(f"r{i}", client=f"c{i % 50}", session=f"s{i % 700}", prompt=4000 + i, output=300))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(f"\n{held / 1e6:.1f} MB")
+    assert held < 100e6
+    gone = iter([f"r{i}" for i in range(0, 10_000, 7)])
+    seconds = seconds_each(lambda: queue.remove(next(gone)), 10, 20)
+    first = seconds_each(lambda: next(queue.in_order(NOW)), 5, 2)
+    print(f"{seconds * 1e6:.1f} µs to leave, {first * 1e3:.2f} ms to the first in order")
+    assert seconds < 50e-6
+    assert first < 20e-3
 
 
 def test_a_pump_of_sixteen_waiting_requests() -> None:

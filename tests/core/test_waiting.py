@@ -248,3 +248,133 @@ def test_everyone_is_in_the_order_once(arrivals: list[tuple[str, str, str, int]]
     assert sorted(order(queue)) == sorted(f"r{i}" for i in range(len(arrivals)))
     assert len(set(serve(queue, len(arrivals)))) == len(arrivals)
     assert len(queue) == 0
+
+
+def test_sessions_of_one_client_share_its_part() -> None:
+    """One agent's twenty children and a person at the same key: each session is served in turn."""
+    queue = waiting()
+    for i in range(40):
+        queue.offer(request(f"agent{i}", client="a", session="agent", prompt=4000))
+    queue.offer(request("person0", client="a", session="person", prompt=200))
+    for i in range(40):
+        queue.offer(request(f"other{i}", client="b", prompt=4000))
+    assert "person0" in order(queue)[:3]
+    served = Counter(name.rstrip("0123456789") for name in serve(queue, 40))
+    assert served["person"] == 1
+    assert abs(served["agent"] - served["other"]) <= 1
+
+
+def test_within_a_session_who_is_due_first_goes_first() -> None:
+    queue = waiting()
+    queue.offer(request("slow", due=NOW + 30.0))
+    queue.offer(request("fast", due=NOW + 5.0))
+    queue.offer(request("other model", model="n", due=NOW + 10.0))
+    assert order(queue) == ["fast", "other model", "slow"]
+
+
+def test_service_is_what_it_took_and_not_what_was_expected() -> None:
+    """Both are charged 1 s for each request; those of one client then take 3 s."""
+    queue = waiting()
+    for i in range(60):
+        queue.offer(request(f"long{i}", client="a"))
+        queue.offer(request(f"short{i}", client="b"))
+    served = []
+    for _ in range(40):
+        first = next(queue.in_order(NOW))
+        queue.remove(first.id, dispatched=True, service=1.0)
+        queue.correct(first, 2.0 if first.client == "a" else 0.0)
+        served.append(first.client)
+    assert Counter(served) == {"b": 30, "a": 10}
+
+
+def test_a_correction_for_whoever_is_forgotten_is_none() -> None:
+    queue = waiting()
+    queue.correct(request("gone", client="nobody", klass="never", session="x"), 5.0)
+    queue.offer(request("r1"))
+    assert serve(queue, 1) == ["r1"]
+
+
+def test_the_queue_is_bounded_in_tokens_but_never_closed_to_one_that_is_alone() -> None:
+    queue = waiting(tokens=5000)
+    assert queue.offer(request("huge", prompt=9000, output=100))
+    assert not queue.offer(request("r1", prompt=100))
+    queue.remove("huge")
+    assert queue.offer(request("r2", prompt=3000, output=500))
+    assert queue.offer(request("r3", prompt=1000, output=500))
+    assert not queue.offer(request("r4", prompt=1, output=1))
+    assert queue.offer(request("r5", attempt=1))
+
+
+def test_who_is_past_the_deadline_is_found_wherever_it_stands() -> None:
+    queue = waiting(length=1000)
+    for i in range(300):
+        queue.offer(request(f"r{i}", client=f"c{i % 7}", waited=float(i % 100), wait=60.0))
+    late = {f"r{i}" for i in range(300) if i % 100 >= 60}
+    assert {each.id for each in queue.expired(NOW)} == late
+    for name in late:
+        queue.remove(name)
+    assert queue.expired(NOW) == []
+    assert len(queue) == 300 - len(late)
+
+
+def test_models_and_clients_can_be_passed_over() -> None:
+    queue = waiting()
+    for i in range(50):
+        queue.offer(request(f"am{i}", client="a"))
+        queue.offer(request(f"bn{i}", client="b", model="n"))
+        queue.offer(request(f"cn{i}", client="c", model="n"))
+    line = queue.in_order(NOW)
+    seen = [next(line).id for _ in range(3)]
+    line.skip_model("m")
+    line.skip_client("b")
+    left = [each.id for each in line]
+    assert sum(name.startswith("am") for name in left) <= 1, "one may be at hand already"
+    assert sum(name.startswith("b") for name in left) <= 1
+    assert sum(name.startswith("c") for name in seen + left) == 50
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("come"), st.sampled_from("ab"), st.sampled_from(["", "s", "t"]), st.integers(1, 3000)),
+        st.tuples(st.just("leave"), st.integers(0, 60), st.just(0), st.just(0)),
+        st.tuples(st.just("serve"), st.floats(0.1, 5.0), st.just(0), st.just(0)),
+    ),
+    max_size=80,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(STEPS)
+def test_whatever_happens_the_queue_agrees_with_itself(steps: list[tuple[str, object, object, int]]) -> None:
+    queue, there, number = waiting(length=1000), dict[str, int](), 0
+    for what, first, second, prompt in steps:
+        if what == "come":
+            number += 1
+            queue.offer(request(f"r{number}", client=str(first), session=str(second) or None, prompt=prompt))
+            there[f"r{number}"] = prompt + 200
+        elif what == "leave":
+            gone = queue.remove(f"r{first}")
+            assert (gone is not None) == (there.pop(f"r{first}", None) is not None)
+        elif there:
+            asked = next(queue.in_order(NOW))
+            queue.remove(asked.id, dispatched=True, service=float(first))  # type: ignore[arg-type]
+            del there[asked.id]
+        assert len(queue) == len(there)
+        assert queue.work("m") == sum(there.values())
+        assert sorted(order(queue)) == sorted(there)
+
+
+def test_the_gap_in_service_of_two_that_always_wait_is_bounded() -> None:
+    """As in the paper on virtual token counters: never more than twice the dearest request."""
+    queue = waiting(length=2000)
+    for i in range(400):
+        queue.offer(request(f"a{i}", client="a", prompt=8000 if i % 3 else 100, output=100))
+        queue.offer(request(f"b{i}", client="b", prompt=500, output=1500 if i % 5 else 10))
+    got = Counter[str]()
+    dearest = 8100
+    for _ in range(500):
+        first = next(queue.in_order(NOW))
+        queue.remove(first.id, dispatched=True)
+        estimate = first.estimates["m"]
+        got[first.client] += estimate.prompt + estimate.output
+        assert abs(got["a"] - got["b"]) <= 2 * dearest
