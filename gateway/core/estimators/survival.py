@@ -135,7 +135,7 @@ def lognormal_counts(median: float, sigma: float) -> tuple[list[float], list[flo
 class SurvivalCurve:
     """P(length > tokens), piecewise linear between bin edges; built from blended counts."""
 
-    __slots__ = ("_gone", "_left", "mean")
+    __slots__ = ("_areas", "_gone", "_left", "mean")
 
     def __init__(self, ended: Sequence[float], reached: Sequence[float]) -> None:
         stays = [
@@ -146,7 +146,8 @@ class SurvivalCurve:
         draw_on(left, reached, EDGES)
         self._left = left  # at 0 and at each edge
         self._gone = [1.0 - share for share in left]
-        self.mean: float = sum(map(mul, _HALF_WIDTHS, map(add, left, left[1:])))
+        self._areas = list(accumulate(map(mul, _HALF_WIDTHS, map(add, left, left[1:])), initial=0.0))
+        self.mean: float = self._areas[-1]
         """Expected length in tokens: the area under the curve."""
 
     def left(self, tokens: float) -> float:
@@ -180,12 +181,12 @@ class SurvivalCurve:
         alive = self.left(generated)
         if alive < _TINY or generated >= EDGES[-1]:
             return min(float(cap - generated), generated * (_PAST_GRID - 1.0))
-        area, at, height = 0.0, float(generated), alive
-        for b in range(bisect_left(EDGES, generated + 1), BINS):
-            stop = min(EDGES[b], cap)
-            low = self._left[b + 1] if stop == EDGES[b] else self.left(stop)
-            area += (stop - at) * (height + low) / 2.0
-            if stop == cap:
-                break
-            at, height = float(stop), low
-        return area / alive
+        return (self._area(cap) - self._area(generated)) / alive
+
+    def _area(self, tokens: int) -> float:
+        """Area under the curve up to there: the expected tokens of a stream that is cut there."""
+        b = bisect_left(EDGES, tokens)
+        if b >= BINS:
+            return self._areas[-1]
+        start = EDGES[b - 1] if b else 0
+        return self._areas[b] + (tokens - start) * (self._left[b] + self.left(tokens)) / 2.0
