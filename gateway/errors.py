@@ -21,6 +21,8 @@ GatewayError                       status, type, code, Reason?, retry_after?
 │   ├── ConnectFailed 502
 │   ├── TimedOut 504
 │   ├── BadStatus                  the engine's own status, or 502
+│   ├── AnswerTooLarge 502         to be held whole; another backend's would be no shorter
+│   ├── NoRoom 503                 memory is full: not the engine's fault, nothing is tried again
 │   ├── NotSpoken 404              this engine turned out not to speak the surface
 │   └── StreamBroken 502           after the first byte: an in-band error event, then the end
 ├── ClientClosed 499               nobody is there to read the answer
@@ -35,6 +37,7 @@ from typing import ClassVar
 from gateway.core.reasons import Reason
 
 __all__ = [
+    "AnswerTooLarge",
     "BadStatus",
     "BodyTimeout",
     "BodyTooLarge",
@@ -46,6 +49,7 @@ __all__ = [
     "GatewayError",
     "MalformedRequest",
     "MethodNotAllowed",
+    "NoRoom",
     "NotAdmitted",
     "NotFound",
     "NotOffered",
@@ -256,6 +260,23 @@ class NotSpoken(UpstreamError):
     status = 404
     type = "invalid_request_error"
     code = "surface_not_offered"
+
+
+class AnswerTooLarge(UpstreamError):
+    """An answer that had to be held whole is over `server.limits.answer`."""
+
+    code = "answer_too_large"
+
+
+class NoRoom(UpstreamError):
+    """There is no memory for what has to be done with a large body or answer (`server.limits.memory`)."""
+
+    status = 503
+    type = "overloaded_error"
+    code = "memory_limit"
+
+    def __init__(self, message: str = "large requests and answers fill the memory set aside for them") -> None:
+        super().__init__(f"{message} (server.limits.memory); try again", retry_after=5.0)
 
 
 class StreamBroken(UpstreamError):

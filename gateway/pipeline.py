@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from gateway import clock
+from gateway.apart import Apart
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
 from gateway.core.reasons import Reason
@@ -30,7 +31,7 @@ from gateway.relay.counted import tell_count
 from gateway.relay.downstream import Downstream
 from gateway.relay.ending import counted_in, ended_of, lingers
 from gateway.relay.engine_refusal import engine_refusal, most_telling
-from gateway.relay.errand import Upstream, errand_of, prepare
+from gateway.relay.errand import Outbound, Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
 from gateway.relay.questions import Questions
@@ -79,6 +80,7 @@ class Pipeline:
         upstreams: Mapping[str, Upstream],
         chronicle: Chronicle,
         wheel: TimerWheel,
+        apart: Apart,
         keepalive_s: float = 15.0,
     ) -> None:
         self.upstreams = upstreams
@@ -89,6 +91,7 @@ class Pipeline:
         self._chronicle = chronicle
         self._suspects = Suspects()
         self._wheel = wheel
+        self._apart = apart
         self._keepalive_s = keepalive_s
 
     async def serve(self, inbound: Inbound, down: Downstream) -> None:
@@ -193,8 +196,9 @@ class Pipeline:
         rest: float | None = None
         try:
             offer, now = self._dispatcher.leases.offer(lease), int(clock.wall())
-            out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now))
-            outcome = await attempt(upstream, out, down, meter, self._hooks(lease, meter, down, out.dropped))
+            out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now), self._apart)
+            hooks = self._hooks(lease, meter, down, out)
+            outcome = await attempt(upstream, out, down, meter, hooks, self._apart)
             if outcome.kept is not None:
                 self.stored.note(outcome.kept, lease, measured.chat.model)
         except UpstreamError as error:
@@ -213,10 +217,12 @@ class Pipeline:
             self._chronicle.ended(lease, ended, inbound.note)
         return None
 
-    def _hooks(self, lease: Lease, meter: Meter, down: Downstream, dropped: tuple[str, ...]) -> Hooks:
+    def _hooks(self, lease: Lease, meter: Meter, down: Downstream, out: Outbound) -> Hooks:
+        inbound = out.errand.inbound
+
         def fields() -> tuple[tuple[str, str], ...]:
             ttft, request = meter.ttft, lease.request
-            return answer_headers(lease.decision, lease.backend, request.id, lease.queued, ttft, dropped)
+            return answer_headers(lease.decision, lease.backend, request.id, lease.queued, ttft, out.dropped)
 
         def first_token() -> None:
             self._dispatcher.leases.first_token(lease)
@@ -224,6 +230,9 @@ class Pipeline:
 
         def progress(tokens: int) -> None:
             self._dispatcher.leases.progress(lease, tokens)
+            if down.shown and inbound.body:
+                inbound.spend()
+                out.call.spend()
 
         def counted(usage: Usage) -> None:
             self._dispatcher.leases.counted(lease, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)

@@ -60,7 +60,11 @@ class ServerLimits(Spec):
     connections: Annotated[Whole, Field(gt=0)] = 4096
     """Open client connections."""
     memory: Annotated[Bytes, Field(ge=16 * 1024**2)] = 2 * 1024**3
-    """Bytes of request bodies held at once, queue included; above it new bodies are refused with 503."""
+    """Bytes of request bodies and whole answers held at once, queue included, with their translations and the work on
+    them. Bodies over 1 MiB wait for room until `body_read`, then the answer is 503; one at a time is always served."""
+    answer: Annotated[Bytes, Field(ge=1024**2)] = 64 * 1024**2
+    """Largest answer, as the engine sends it, that is held whole: for a client that asked for no stream. Above it the
+    client gets 502. What passes by as it comes, like streams and embeddings, has no limit."""
 
 
 def _one_worker(workers: int) -> int:

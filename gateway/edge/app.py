@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from gateway import clock
+from gateway.apart import Apart
 from gateway.config.compile import compile_policy
 from gateway.config.endpoint import endpoints
 from gateway.config.load import Loaded
@@ -22,6 +23,7 @@ from gateway.core.experience import Experience
 from gateway.core.plan import Plan
 from gateway.dispatcher import Dispatcher
 from gateway.edge.admin import AdminPort
+from gateway.edge.allocator import give_back_large
 from gateway.edge.auth import Keyring
 from gateway.edge.chronicle import Chronicle
 from gateway.edge.cors import Cors
@@ -97,14 +99,16 @@ class Application:
         )
         self.wheel = TimerWheel()
         keepalive = settings.server.keepalive
-        self.switchboard = Switchboard(self.wheel, keepalive)
-        self.measurer = Measurer()
+        self.switchboard = Switchboard(self.wheel, keepalive, settings.server.limits.answer)
+        self.apart = Apart()
+        self.measurer = Measurer(apart=self.apart)
         self.pipeline = Pipeline(
             measurer=self.measurer,
             dispatcher=self.dispatcher,
             upstreams=self.switchboard,
             chronicle=self.chronicle,
             wheel=self.wheel,
+            apart=self.apart,
             keepalive_s=keepalive,
         )
         self.pipeline.counts.note = self.metrics.counted
@@ -133,6 +137,7 @@ class Application:
 
     async def start(self) -> None:
         """Dispatch, watch the fleet, then listen. Raises ConfigError when a port can't be had."""
+        give_back_large()
         if self.remembering is not None:
             await self.remembering.start()
         self.dispatcher.start()
@@ -164,6 +169,7 @@ class Application:
         await self.switchboard.close()
         self.wheel.close()
         self.measurer.close()
+        self.apart.close()
         if self.remembering is not None:
             await self.remembering.stop()
         await asyncio.to_thread(self.journal.close)

@@ -3,65 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+from io import BytesIO
 
 from aiohttp import StreamReader, web
 from aiohttp.web_protocol import RequestPayloadError
 
+from gateway.core.memory import LARGE, Hold
 from gateway.edge.coding import decode_off_loop
 from gateway.edge.limits import EdgeLimits
 from gateway.errors import BodyTimeout, BodyTooLarge, ClientClosed, MalformedRequest, Unavailable
 
-__all__ = ["BodyBudget", "Hold", "check_declared", "discard", "leaves_reusable", "read_body"]
+__all__ = ["check_declared", "discard", "leaves_reusable", "read_body"]
 
 _DISCARD = 64 * 1024
 """Bytes of an unwanted body that are read and dropped to keep the connection; past that it is closed."""
 _DISCARD_S = 2.0
-_JOIN_INLINE = 1024 * 1024
-"""Bytes up to which the pieces of a body are joined on the loop; in a thread, longer joins let the loop run on."""
-
-
-class BodyBudget:
-    """The sum of request bodies held in memory, in bytes, under `limit`."""
-
-    __slots__ = ("held", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.held = 0
-
-    def hold(self) -> Hold:
-        """A share of the budget for one request; a context manager that gives everything back."""
-        return Hold(self)
-
-
-class Hold:
-    """One request's share of the budget."""
-
-    __slots__ = ("_budget", "bytes")
-
-    def __init__(self, budget: BodyBudget) -> None:
-        self._budget = budget
-        self.bytes = 0
-
-    def reserve(self, total: int) -> None:
-        """Hold `total` bytes from now on. Raises Unavailable when all bodies together would be over the limit."""
-        budget, more = self._budget, total - self.bytes
-        if more > 0 and budget.held + more > budget.limit:
-            raise Unavailable(
-                "request bodies fill the memory set aside for them (server.limits.memory); try again",
-                code="memory_limit",
-                retry_after=2.0,
-            )
-        budget.held += more
-        self.bytes = total
-
-    def __enter__(self) -> Hold:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self._budget.held -= self.bytes
-        self.bytes = 0
 
 
 def _too_large(limit: int) -> BodyTooLarge:
@@ -79,19 +35,22 @@ def check_declared(request: web.BaseRequest, limits: EdgeLimits) -> int:
 async def read_body(request: web.BaseRequest, limits: EdgeLimits, hold: Hold) -> bytes:
     """The whole body, decoded, its bytes charged to `hold`.
 
-    A client that waits for `100 Continue` is invited here, so call this after every check that needs no body. Raises
-    BodyTooLarge, BodyTimeout, MalformedRequest, UnsupportedCoding, Unavailable, ClientClosed.
+    A large one waits until there is room for it, unread, for as long as a body may take to arrive. A client that waits
+    for `100 Continue` is invited here, so call this after every check that needs no body. Raises BodyTooLarge,
+    BodyTimeout, MalformedRequest, UnsupportedCoding, Unavailable, ClientClosed.
     """
-    hold.reserve(check_declared(request, limits))
     content = request.content
+    late = asyncio.get_running_loop().time() + limits.body_read
+    declared = check_declared(request, limits)
+    await _room(hold, declared, late)
     try:
         if content.is_eof():
             body = content.read_nowait(-1)
         else:
             if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
                 request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            async with asyncio.timeout(limits.body_read):
-                body = await _collect(content, limits.body, hold)
+            async with asyncio.timeout_at(late):
+                body = await _collect(content, limits.body, declared, hold, late)
     except TimeoutError:
         raise BodyTimeout(f"the body did not arrive within {limits.body_read:g} s (server.limits.body_read)") from None
     except RequestPayloadError:
@@ -102,26 +61,70 @@ async def read_body(request: web.BaseRequest, limits: EdgeLimits, hold: Hold) ->
         raise _too_large(limits.body)
     coding = request.headers.get("Content-Encoding")
     if coding:
-        body = await decode_off_loop(coding, body, limits.body)
-    hold.reserve(len(body))
+        body = await _decoded(coding, body, limits.body, hold, late)
+    await _room(hold, len(body), late)
     return body
 
 
-async def _collect(content: StreamReader, limit: int, hold: Hold) -> bytes:
-    pieces: list[bytes] = []
+async def _collect(content: StreamReader, limit: int, charged: int, hold: Hold, late: float) -> bytes:
+    whole = BytesIO()  # it grows in place where memory is mapped, and gives what it holds without a copy
     size = 0
     while piece := await content.readany():
         size += len(piece)
         if size > limit:
             raise _too_large(limit)
-        if size > hold.bytes:
-            hold.reserve(size)
-        pieces.append(piece)
-    if len(pieces) == 1:
-        return pieces[0]
-    if size <= _JOIN_INLINE:
-        return b"".join(pieces)
-    return await asyncio.to_thread(b"".join, pieces)
+        if size > charged:  # it came without a length
+            charged = size if size <= LARGE else min(limit, 2 * size)
+            await _room(hold, charged, late)
+        whole.write(piece)
+    return whole.getvalue()
+
+
+async def _decoded(coding: str, body: bytes, limit: int, hold: Hold, late: float) -> bytes:
+    """The decoded body; one that turns out to be large is begun anew once there is room for the largest."""
+    try:
+        return await decode_off_loop(coding, body, min(limit, LARGE))
+    except BodyTooLarge:
+        if limit <= LARGE:
+            raise
+    await _room(hold, limit, late)
+    return await decode_off_loop(coding, body, limit)
+
+
+async def _room(hold: Hold, size: int, late: float) -> None:
+    """Charge a body of `size` bytes, a large one twice: a translation makes another of it.
+
+    A large one waits for its turn until `late`, on the loop's clock. Raises Unavailable when there is no room.
+    """
+    large = size > LARGE
+    if _charged(hold, size):
+        return
+    if large:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def look() -> None:
+            if not done.done() and _charged(hold, size):
+                done.set_result(None)
+
+        hold.budget.when_less(hold, look)
+        try:
+            async with asyncio.timeout_at(late):
+                await done
+            return
+        except TimeoutError:
+            pass
+        finally:
+            hold.budget.forget(hold)
+    raise Unavailable(
+        "request bodies fill the memory set aside for them (server.limits.memory); try again",
+        code="memory_limit",
+        retry_after=2.0,
+    )
+
+
+def _charged(hold: Hold, size: int) -> bool:
+    return hold.takes(body=size, copy=size) if size > LARGE else hold.takes(body=size, copy=0)
 
 
 def leaves_reusable(request: web.BaseRequest) -> bool:

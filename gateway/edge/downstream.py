@@ -158,7 +158,9 @@ class ClientDownstream:
                 self.abort()
                 raise RuntimeError("body is longer than its declared length")
             head, self._head = self._head, b""
-            if not self._chunked:
+            if not self._chunked and size >= _JOIN_BELOW:
+                transport.writelines((head, data))
+            elif not self._chunked:
                 transport.write(head + data if head else data)
             elif size < _JOIN_BELOW:
                 transport.write(b"%b%x\r\n%b\r\n" % (head, size, data))
@@ -171,7 +173,12 @@ class ClientDownstream:
 
         A body short of its declared length is cut instead.
         """
-        if data and self._chunked and self._started and not (self.ended or self.closed or self._head_only):
+        if (
+            0 < len(data) < _JOIN_BELOW
+            and self._chunked
+            and self._started
+            and not (self.ended or self.closed or self._head_only)
+        ):
             head, self._head = self._head, b""
             self.body_bytes += len(data)
             self.ended = True

@@ -12,8 +12,8 @@ class EdgeLimits:
     """`server.limits`: bytes, seconds and connections.
 
     `body` bounds a request body as sent and as decoded; `header` one header field and all of them together; `memory`
-    the sum of all bodies held at once. `keep_alive` is how long an idle connection is kept, longer than the 60 s of
-    common proxies in front.
+    the sum of all bodies and whole answers held at once, and of what is made of them. `keep_alive` is how long an idle
+    connection is kept, longer than the 60 s of common proxies in front.
     """
 
     body: int = 64 * 1024 * 1024

@@ -10,10 +10,11 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from gateway import clock
+from gateway.core.memory import MemoryBudget
 from gateway.edge import listing
 from gateway.edge.answers import answer_error, answer_json
 from gateway.edge.auth import Keyring, presented
-from gateway.edge.body import BodyBudget, check_declared, read_body
+from gateway.edge.body import check_declared, read_body
 from gateway.edge.connection import HeadersTooLarge, UnknownExpectation, UnknownTransferCoding, too_many_connections
 from gateway.edge.cors import Cors
 from gateway.edge.downstream import ClientDownstream
@@ -67,7 +68,7 @@ class Public:
         self.keyring = keyring
         self.limits = limits
         self.cors = cors if cors is not None else Cors()
-        self.bodies = BodyBudget(limits.memory)
+        self.memory = MemoryBudget(limits.memory)
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one exchange, or raise GatewayError."""
@@ -120,7 +121,7 @@ class Public:
         elif route.name == "version":
             body = ollama_version(_OLLAMA_VERSION)
         elif route.name == "show":
-            with self.bodies.hold() as hold:
+            with self.memory.hold() as hold:
                 wanted = listing.wanted(await read_body(exchange.request, self.limits, hold))
             body = listing.shown(gateway.model(client, wanted))
         else:
@@ -161,12 +162,11 @@ class Public:
         request = exchange.request
         client = self._identify(exchange)
         check_declared(request, self.limits)
-        with self.bodies.hold() as hold:
-            body = await read_body(request, self.limits, hold)
+        with self.memory.hold() as hold:
             headers = _fields(request.headers)
             inbound = Inbound(
                 surface=route.surface or "chat",
-                body=body,
+                body=await read_body(request, self.limits, hold),
                 headers=headers,
                 client=client,
                 received_at=exchange.started_at,
@@ -174,8 +174,9 @@ class Public:
                 note=exchange.note,
                 content_type=headers.get("content-type", "application/json"),
                 forward=forwarded(headers),
+                hold=hold,
             )
-            load = listing.loaded(inbound.surface, body, int(clock.wall()))
+            load = listing.loaded(inbound.surface, inbound.body, int(clock.wall()))
             if load is None:
                 await self._gateway.serve(inbound, exchange.down)
                 return

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
 
+from gateway.apart import Apart
 from gateway.core.failure import FailureKind
 from gateway.core.patience import first_token_limit, whole_answer_limit
 from gateway.engines.adapter import Failure
-from gateway.errors import BadStatus, ConnectFailed, NotSpoken, TimedOut, UpstreamError
+from gateway.errors import AnswerTooLarge, BadStatus, ConnectFailed, NoRoom, NotSpoken, TimedOut, UpstreamError
 from gateway.relay.collect import relay_whole, show_whole
 from gateway.relay.downstream import Downstream
 from gateway.relay.errand import Errand, Outbound, Upstream
@@ -20,8 +18,8 @@ from gateway.relay.meter import Meter
 from gateway.relay.plain import relay_plain
 from gateway.relay.refusal import not_an_answer
 from gateway.relay.stream import relay_stream
+from gateway.wire.finishing import Finishing, finished
 from gateway.wire.formats import FORMATS
-from gateway.wire.responses.whole import answer_id
 from gateway.wire.stream_view import StreamView
 from gateway.wire.surfaces import SURFACES, Kind
 from gateway.wire.translated_stream import TranslatedStream
@@ -31,8 +29,7 @@ from gateway.wire.usage import credible as usage_credible
 __all__ = ["Outcome", "attempt", "failure_of"]
 
 INLINE_BYTES = 256 * 1024
-"""Whole answers up to this size are read on the loop (well under a millisecond); longer ones in a thread."""
-_T = TypeVar("_T")
+"""Whole answers up to this size are read on the loop (well under a millisecond); longer ones in a thread, or apart."""
 HAS_MEDIA = frozenset(("vision", "audio"))
 LONG_ANSWER = 4096
 """Tokens that an answer without a budget is given time for."""
@@ -47,14 +44,17 @@ class Outcome:
     kept: str | None = None
 
 
-async def attempt(upstream: Upstream, out: Outbound, down: Downstream, meter: Meter, hooks: Hooks) -> Outcome:
+async def attempt(
+    upstream: Upstream, out: Outbound, down: Downstream, meter: Meter, hooks: Hooks, apart: Apart
+) -> Outcome:
     """Send the request and relay its answer to `down`.
 
     Raises UpstreamError (nothing was shown unless its `started` is true) and ClientClosed; cancelled, it closes the
     engine's connection at once.
     """
     if SURFACES[out.spoken].kind is not Kind.GENERATION:
-        usage = await relay_plain(upstream.pool, out, down, meter, _limits(upstream.limits, out.errand, whole=True))
+        limits = _limits(upstream.limits, out.errand, whole=True)
+        usage = await relay_plain(upstream.pool, out, down, meter, limits, apart)
         hooks.first_token()
         return Outcome(_credible(usage, out.errand, meter), None)
     errand, call, over = out.errand, out.call, out.translation
@@ -68,33 +68,37 @@ async def attempt(upstream: Upstream, out: Outbound, down: Downstream, meter: Me
         if over is not None:
             shown = TranslatedStream(view, over.writer(out.context, errand.stamp), form.framing(), form.data)
         await relay_stream(upstream.pool, call, down, shown, meter, limits, wheel, hooks, framing)
-        return Outcome(_credible(view.usage, errand, meter), view.finish_reason, _kept(out, view, b""))
+        return Outcome(_credible(view.usage, errand, meter), view.finish_reason, _kept(out, view))
     whole = await relay_whole(
-        upstream.pool, call, limits, meter, wheel, form.assembler(chat), view, hooks, stream=out.stream, framing=framing
+        upstream.pool,
+        call,
+        limits,
+        meter,
+        wheel,
+        form.assembler(chat),
+        view,
+        hooks,
+        stream=out.stream,
+        framing=framing,
+        hold=errand.hold,
     )
-    answer = await _off_loop(whole.body, form.read, whole.body, alias)
-    if answer is None:
+    told = Finishing(chat, out.spoken, alias, out.context, errand.stamp, whole.events)
+    answer, body = await apart.call(finished, told, whole.body, inline=INLINE_BYTES)
+    if not answer.sound:
         raise not_an_answer(whole.body)
-    body = answer.body
-    if over is not None:
-        body = await _off_loop(body, over.answer, body, out.context, errand.stamp)
+    errand.hold.settles(answer=len(body))
+    errand.hold.worked()
     hooks.first_token()
     show_whole(down, whole, body)
     usage = _credible(view.usage or answer.usage, errand, meter)
-    return Outcome(usage, view.finish_reason or answer.finish_reason, _kept(out, view, body))
+    return Outcome(usage, view.finish_reason or answer.finish_reason, _kept(out, view) or answer.kept)
 
 
-def _kept(out: Outbound, view: StreamView, body: bytes) -> str | None:
+def _kept(out: Outbound, view: StreamView) -> str | None:
     """The id of an answer that the engine itself may keep: one that was passed through, on a surface that keeps any."""
     if out.spoken != "responses" or out.translation is not None:
         return None
-    return getattr(view, "answer_id", None) or answer_id(body)
-
-
-async def _off_loop(size: bytes, work: Callable[..., _T], *args: Any) -> _T:
-    if len(size) <= INLINE_BYTES:
-        return work(*args)
-    return await asyncio.to_thread(work, *args)
+    return getattr(view, "answer_id", None)
 
 
 def _credible(usage: Usage | None, errand: Errand, meter: Meter) -> Usage | None:
@@ -104,7 +108,7 @@ def _credible(usage: Usage | None, errand: Errand, meter: Meter) -> Usage | None
     chat = errand.chat
     seen = usage_credible(
         usage,
-        prompt_bytes=None if chat.needs & HAS_MEDIA else len(errand.body),
+        prompt_bytes=None if chat.needs & HAS_MEDIA else errand.inbound.size,
         budget=None if (each := _budget(errand)) is None else each * chat.n * chat.prompts,
     )
     if seen.completion_tokens is None:
@@ -134,6 +138,8 @@ def _cause(upstream: Upstream, error: UpstreamError, *, started: bool) -> Failur
         return failure
     if isinstance(error, NotSpoken):
         return Failure(FailureKind.NOT_OFFERED, error.message, retryable=True)
+    if isinstance(error, AnswerTooLarge | NoRoom):
+        return Failure(FailureKind.CLIENT, error.message)  # says nothing about the backend
     if isinstance(error, ConnectFailed):
         return Failure(FailureKind.CONNECT, error.message, retryable=True, blame=True)
     if isinstance(error, TimedOut):

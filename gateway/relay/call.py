@@ -16,13 +16,13 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _TARGET = re.compile(r"[\x21-\x7e]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """One request to an engine. `target` is the path with its query, `host` the Host field's value.
 
     Framing is never copied: hop-by-hop fields in `headers` are dropped and the length is that of `body`, which may come
     in pieces so that a big one need not be joined. No coding of the answer is asked for, because the relay reads what
-    it forwards.
+    it forwards. Nothing of it changes but that its body is let go.
     """
 
     method: str
@@ -30,6 +30,10 @@ class Call:
     host: str
     headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
     body: bytes | tuple[bytes | memoryview, ...] = field(default=b"", repr=False)
+
+    def spend(self) -> None:
+        """Let the body go: it will not be sent again."""
+        self.body = b""
 
     @property
     def pieces(self) -> tuple[bytes | memoryview, ...]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
-from gateway.errors import StreamBroken
+from gateway.apart import LIGHT_BYTES
+from gateway.core.memory import LARGE, Hold
+from gateway.errors import AnswerTooLarge, NoRoom, StreamBroken
 from gateway.relay.call import Call
 from gateway.relay.downstream import Downstream
 from gateway.relay.exchange import Exchange
@@ -29,11 +32,15 @@ __all__ = ["Whole", "relay_whole", "show_whole"]
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A complete answer; its header fields are those that may be passed on, without the length."""
+    """A complete answer; its header fields are those that may be passed on, without the length.
+
+    `events`: the body is a long stream that is yet to be put together.
+    """
 
     status: int
     headers: list[tuple[str, str]]
     body: bytes = field(repr=False)
+    events: bool = False
 
 
 async def relay_whole(
@@ -48,21 +55,24 @@ async def relay_whole(
     *,
     stream: bool = True,
     framing: Framing | None = None,
+    hold: Hold | None = None,
 ) -> Whole:
     """Send `call` and collect its answer, at most `limits.answer_bytes` of it.
 
     With an assembler the engine streams (so that cancelling takes effect at once, and tokens can be timed) and the
     answer is assembled; `view` then watches the events as in `relay_stream`. An answer of another kind than an event
     stream is taken as it is. `stream` false: no stream was asked for, and only what says that it is one is assembled.
-    Nothing was shown to anybody when it raises ConnectFailed, TimedOut, BadStatus (also for an error event) or
-    StreamBroken (cut, without a terminal event, or over the limit).
+    A long stream comes back as it is, to be put together elsewhere. `hold` is charged for what is collected.
+    Nothing was shown to anybody when it raises ConnectFailed, TimedOut, BadStatus (also for an error event),
+    StreamBroken (cut, or without a terminal event), AnswerTooLarge or NoRoom.
     """
+    hold = hold if hold is not None else Hold()
     if assembler is None:
-        collected = _Collected(pool, call, meter, limits, wheel)
+        collected = _Collected(pool, call, meter, limits, wheel, hold)
         await collected.run()
         return collected.whole()
     view = view or ChatStream("chat")
-    assembled = _Assembled(pool, call, meter, limits, wheel, assembler, view, hooks, stream, framing or Framer())
+    assembled = _Assembled(pool, call, meter, limits, wheel, hold, assembler, view, hooks, stream, framing or Framer())
     await assembled.run()
     return assembled.whole()
 
@@ -78,10 +88,11 @@ def show_whole(down: Downstream, whole: Whole, body: bytes) -> None:
 class _Collected(Exchange):
     """A body, unpacked if the engine compressed it although it was asked not to."""
 
-    def __init__(self, pool: Pool, call: Call, meter: Meter, limits: Limits, wheel: TimerWheel) -> None:
+    def __init__(self, pool: Pool, call: Call, meter: Meter, limits: Limits, wheel: TimerWheel, hold: Hold) -> None:
         super().__init__(pool, call, meter, limits, wheel)
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._hold = hold
+        self._held = BytesIO()  # it grows in place where memory is mapped, and gives what it holds without a copy
+        self._size = self._charged = 0
         self._inflater: Inflater | None = None
 
     def head(self, status: int, headers: Headers) -> None:
@@ -96,12 +107,24 @@ class _Collected(Exchange):
         plain = self._inflated(data)
         if plain is None:
             return
-        data = plain
+        self._keep(plain)
+
+    def _keep(self, data: bytes) -> bool:
+        """Hold this, too; False when that was too much."""
+        most = self.limits.answer_bytes
         self._size += len(data)
-        if self._size > self.limits.answer_bytes:
-            self.fail(StreamBroken(f"the engine's answer is longer than {self.limits.answer_bytes} bytes"))
-            return
-        self._pieces.append(data)
+        if self._size > most:
+            what = f"the answer is longer than the {most} bytes that are held of one (server.limits.answer)"
+            self.fail(AnswerTooLarge(f"{what}; ask for a stream, or for less"))
+            return False
+        if self._size > self._charged:
+            # In steps: a short answer for what it may come to, a large one ahead of it.
+            self._charged = min(self._size + LARGE if self._size > LARGE else min(2 * self._size, LARGE), most)
+            if not self._hold.takes(answer=self._charged):
+                self.fail(NoRoom())
+                return False
+        self._held.write(data)
+        return True
 
     def _inflated(self, data: bytes) -> bytes | None:
         if self._inflater is None:
@@ -121,7 +144,12 @@ class _Collected(Exchange):
     def whole(self) -> Whole:
         """The answer, after `run`."""
         kept = [pair for pair in end_to_end(self.headers) if pair[0] != "content-encoding"]
-        return Whole(self.status, kept, b"".join(self._pieces))
+        return Whole(self.status, kept, self._taken())
+
+    def _taken(self) -> bytes:
+        body = self._held.getvalue()
+        self._held = BytesIO()
+        return body
 
 
 class _Assembled(_Collected):
@@ -134,15 +162,16 @@ class _Assembled(_Collected):
         meter: Meter,
         limits: Limits,
         wheel: TimerWheel,
+        hold: Hold,
         assembler: EventAssembler,
         view: StreamView,
         hooks: Hooks,
         stream: bool,
         framing: Framing,
     ) -> None:
-        super().__init__(pool, call, meter, limits, wheel)
+        super().__init__(pool, call, meter, limits, wheel, hold)
         self._asked = stream
-        self._assembler = assembler
+        self._assembler: EventAssembler | None = assembler  # while it is short
         self._view = view
         self._hooks = hooks
         self._framer = framing
@@ -162,10 +191,10 @@ class _Assembled(_Collected):
         plain = self._inflated(data)
         if plain is None:
             return
-        self._size += len(plain)
-        if self._size > self.limits.answer_bytes:
-            self.fail(StreamBroken(f"the engine's answer is longer than {self.limits.answer_bytes} bytes"))
+        if not self._keep(plain):
             return
+        if self._size > LIGHT_BYTES:
+            self._assembler = None
         self._take(self._framer.feed(plain))
 
     def finish(self) -> None:
@@ -188,7 +217,10 @@ class _Assembled(_Collected):
         if not self._streams:
             return super().whole()
         kept = [pair for pair in end_to_end(self.headers) if pair[0] not in ("content-type", "cache-control")]
-        return Whole(200, [("content-type", "application/json"), *kept], self._assembler.result())
+        fields = [("content-type", "application/json"), *kept]
+        if self._assembler is None:
+            return Whole(200, fields, self._taken(), events=True)
+        return Whole(200, fields, self._assembler.result())
 
     def _take(self, events: list[bytes]) -> None:
         tokens = 0
@@ -202,7 +234,8 @@ class _Assembled(_Collected):
                 continue
             alive = True
             tokens += seen.token
-            self._assembler.feed(event)
+            if self._assembler is not None:
+                self._assembler.feed(event)
         if not alive:
             return
         now = self.meter.clock()

@@ -6,10 +6,12 @@ from gateway.core.failure import FailureKind
 from gateway.core.reasons import Reason
 from gateway.engines.adapter import Failure
 from gateway.errors import (
+    AnswerTooLarge,
     BadStatus,
     ContextTooLong,
     GatewayError,
     MalformedRequest,
+    NoRoom,
     NotOffered,
     Saturated,
     Unavailable,
@@ -35,6 +37,8 @@ def engine_refusal(
     is a 502. `again`: seconds after which a client may try what may pass. `names`: the engine's names for what the
     client knows by others.
     """
+    if isinstance(error, AnswerTooLarge | NoRoom):
+        return error
     if failure.kind is FailureKind.CONTEXT:
         return ContextTooLong(failure.message, param="messages")
     if failure.kind is FailureKind.CLIENT:

@@ -5,24 +5,25 @@ An engine that does not speak what the client called is asked in a surface that 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from gateway.apart import Apart
 from gateway.core.backend import Offer
 from gateway.core.lease import Lease
+from gateway.core.memory import Hold
 from gateway.engines.adapter import Engine
 from gateway.errors import NotSpoken
 from gateway.relay.call import Call
 from gateway.relay.limits import Limits
 from gateway.relay.upstream import Pool
 from gateway.wire.chat_request import ChatRequest
-from gateway.wire.formats import FORMATS
 from gateway.wire.inbound import Inbound
-from gateway.wire.members import Member, members
+from gateway.wire.members import Member
 from gateway.wire.multipart import form, with_fields
+from gateway.wire.rewriting import Rewriting, Rewritten, rewritten
 from gateway.wire.splice import pieces
 from gateway.wire.surfaces import SURFACES, Kind
 from gateway.wire.translation import Stamp, Translation
@@ -60,13 +61,12 @@ class Errand:
     """What to send. `alias` is the name to show in the answer in place of the engine's own, None to leave that.
 
     `max_tokens` is the output budget to set, None to leave the client's. Predicted times in seconds. `surfaces`: what
-    the engine speaks, None when it is not known. `stamp` marks answers that are written here. `forward`: header fields
-    of the client's that engines may see.
+    the engine speaks, None when it is not known. `stamp` marks answers that are written here.
     """
 
     id: str
     chat: ChatRequest
-    body: bytes = field(repr=False)
+    inbound: Inbound = field(repr=False)
     served_as: str
     stamp: Stamp
     surfaces: frozenset[str] | None = None
@@ -75,8 +75,16 @@ class Errand:
     predicted_ttft: float = 0.0
     predicted_tpot: float = 0.0
     predicted_output: int = 0
-    content_type: str = "application/json"
-    forward: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def body(self) -> bytes:
+        """The client's body, until it is let go."""
+        return self.inbound.body
+
+    @property
+    def hold(self) -> Hold:
+        """What it is charged for in memory."""
+        return self.inbound.hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +116,7 @@ def errand_of(lease: Lease, chat: ChatRequest, inbound: Inbound, offer: Offer | 
     return Errand(
         id=lease.id,
         chat=chat,
-        body=inbound.body,
+        inbound=inbound,
         served_as=served_as,
         stamp=Stamp("".join(filter(str.isalnum, lease.id)), now, shown or served_as, chat.stream),
         surfaces=None if offer is None else offer.surfaces,
@@ -117,73 +125,75 @@ def errand_of(lease: Lease, chat: ChatRequest, inbound: Inbound, offer: Offer | 
         predicted_ttft=decision.predicted_ttft or 0.0,
         predicted_tpot=decision.predicted_tpot or 0.0,
         predicted_output=footprint.output if footprint is not None else 0,
-        content_type=inbound.content_type,
-        forward=inbound.forward,
     )
 
 
-async def prepare(upstream: Upstream, errand: Errand) -> Outbound:
-    """Edit the body for this engine; a long one is not copied, and looked through in a thread.
+async def prepare(upstream: Upstream, errand: Errand, apart: Apart) -> Outbound:
+    """Edit the body for this engine; a long one is not copied, and looked through in a thread or a process of its own.
 
-    Raises MalformedRequest when it can't be edited, NotSpoken when this engine has no way to be asked for it.
+    Raises MalformedRequest when it can't be edited, NotSpoken when this engine has no way to be asked for it, NoRoom.
     """
-    chat = errand.chat
-    # Where its members lie was found out when it was measured; a translation reads all of it.
-    known = bool(chat.members) and spoken_for(chat, errand.surfaces) == chat.surface
-    if known or len(errand.body) <= INLINE_BYTES:
-        return _prepared(upstream, errand)
-    return await asyncio.to_thread(_prepared, upstream, errand)
-
-
-def _prepared(upstream: Upstream, errand: Errand) -> Outbound:
-    chat, engine = errand.chat, upstream.engine
+    chat, body = errand.chat, errand.body
     spoken = spoken_for(chat, errand.surfaces)
     if spoken is None:
         raise NotSpoken(f"the engine does not offer {SURFACES[chat.surface].noun}")
-    if spoken == chat.surface:
-        over, translated = None, None
-        body = errand.body
+    form = SURFACES[spoken].kind is Kind.FORM
+    made = b""
+    if form or (chat.members and spoken == chat.surface):  # where they lie was found out when it was measured
+        found = Rewritten(chat.members)
     else:
-        over = translation(chat.surface, spoken)
-        translated = over.request(errand.body)
-        if translated.lost:
-            raise NotSpoken(f"in translation there is no place for: {', '.join(translated.lost[:5])}")
-        body = translated.body
-    kind = SURFACES[spoken].kind
-    stream = chat.stream or (kind is Kind.GENERATION and engine.streams_upstream(chat))
+        asked = Rewriting(chat.surface, spoken, *_asked(upstream.engine, errand, spoken))
+        found, made = await apart.call(rewritten, asked, body, inline=INLINE_BYTES)
+    if found.lost:
+        raise NotSpoken(f"in translation there is no place for: {', '.join(found.lost[:5])}")
+    errand.hold.settles(copy=len(made))
+    errand.hold.worked()
+    return _outbound(upstream, errand, spoken, found, made or body)
+
+
+def _asked(engine: Engine, errand: Errand, spoken: str) -> tuple[str | None, bool | None, int | None]:
+    """The model's name, whether to stream and the budget, as far as they differ from what the client wrote."""
+    chat, stream = errand.chat, _streams(engine, errand.chat, spoken)
+    name = errand.served_as if errand.served_as != chat.model or spoken != chat.surface else None
+    return name, stream if stream != chat.stream else None, errand.max_tokens
+
+
+def _streams(engine: Engine, chat: ChatRequest, spoken: str) -> bool:
+    return chat.stream or (SURFACES[spoken].kind is Kind.GENERATION and engine.streams_upstream(chat))
+
+
+def _outbound(upstream: Upstream, errand: Errand, spoken: str, found: Rewritten, body: bytes) -> Outbound:
+    chat, engine, pool = errand.chat, upstream.engine, upstream.pool
+    stream = _streams(engine, chat, spoken)
     sent: Sequence[bytes | memoryview]
     dropped: tuple[str, ...] = ()
-    if kind is Kind.FORM:
+    if SURFACES[spoken].kind is Kind.FORM:
         sent = _form(body, errand)
     else:
-        found = (chat.members if over is None else ()) or members(body)
-        edits = {**NOT_THE_CALLERS, **_edits(engine, errand, spoken, stream, body)}
-        sent, dropped = pieces(body, edits, found), _dropped(found, edits)
+        edits = {**NOT_THE_CALLERS, **_edits(engine, errand, spoken, stream, found)}
+        sent, dropped = pieces(body, edits, found.members), _dropped(found.members, edits)
     whole = b"".join(sent) if len(body) <= JOINED_BYTES else tuple(sent)
-    pool = upstream.pool
     call = Call(
         "POST", pool.base + engine.path(spoken), pool.authority, _headers(upstream, errand, spoken, stream), whole
     )
-    context = None if translated is None else translated.context
-    return Outbound(errand, call, stream, spoken, over, context, dropped)
+    over = translation(chat.surface, spoken) if spoken != chat.surface else None
+    return Outbound(errand, call, stream, spoken, over, found.context, dropped)
 
 
-def _edits(engine: Engine, errand: Errand, spoken: str, stream: bool, body: bytes) -> Mapping[str, bytes | None]:
-    chat, served_as = errand.chat, errand.served_as
+def _edits(engine: Engine, errand: Errand, spoken: str, stream: bool, found: Rewritten) -> Mapping[str, bytes | None]:
+    chat = errand.chat
     if spoken in ("chat", "completions"):
-        return engine.edits(chat, served_as=served_as, stream=stream, max_tokens=errand.max_tokens)
-    form = FORMATS.get(spoken)
-    name = served_as if served_as != chat.model or spoken != chat.surface else None
-    if form is not None and form.edits is not None:
-        own = form.edits(body, name, stream if stream != chat.stream else None, errand.max_tokens)
-    else:  # one that names no model has none to rename
+        return engine.edits(chat, served_as=errand.served_as, stream=stream, max_tokens=errand.max_tokens)
+    own = found.edits
+    if own is None:  # one that names no model has none to rename
+        name, _, _ = _asked(engine, errand, spoken)
         own = {"model": msgspec.json.encode(name)} if name is not None and chat.model else {}
     return {**engine.surface_edits(spoken), **own}
 
 
 def _form(body: bytes, errand: Errand) -> list[bytes | memoryview]:
     """A form with the engine's name for the model, and without fields that are not the caller's."""
-    found = form(body, errand.content_type)
+    found = form(body, errand.inbound.content_type)
     edits: dict[str, str | None] = {name: None for name in NOT_THE_CALLERS if found.part(name) is not None}
     if errand.chat.model and errand.served_as != errand.chat.model:
         edits["model"] = errand.served_as
@@ -194,11 +204,11 @@ def _headers(upstream: Upstream, errand: Errand, spoken: str, stream: bool) -> l
     engine = upstream.engine
     form = SURFACES[spoken].kind is Kind.FORM
     headers = [
-        ("Content-Type", errand.content_type if form else "application/json"),
+        ("Content-Type", errand.inbound.content_type if form else "application/json"),
         ("Accept", "text/event-stream" if stream else "*/*" if form else "application/json"),
         # The lease's id is fresh for each attempt: one that a caller chose could collide with another's in the engine.
         *engine.headers(errand.id).items(),
-        *errand.forward,
+        *errand.inbound.forward,
     ]
     given = {name.lower() for name, _ in headers}
     headers += [pair for pair in engine.surface_headers(spoken).items() if pair[0].lower() not in given]

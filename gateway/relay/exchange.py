@@ -59,6 +59,9 @@ class Exchange(ABC):
         finally:
             self.over = True
             self._stop()
+            # No cycle is left, so that a large body, or an answer, is free at once and not at the next collection.
+            self._first.close()
+            self._gap.close()
             self.meter.ended_at = self.meter.clock()
         if failure is not None:
             raise failure

@@ -29,8 +29,8 @@ class Limits:
     `first_token_s` runs from the request sent to the first token; for an answer that is not streamed that is all of
     the generation, and the caller sizes it so and says in `whole_by` from which limits. `token_gap_s` runs between
     events that are not comments. `write_s` is how long a client may stay over its high-water mark. `keepalive_s` of
-    silence draws a comment to the client. `answer_bytes` bounds a collected answer, in bytes. `connect_s` None: the
-    pool's own.
+    silence draws a comment to the client. `answer_bytes` bounds an answer that is held whole, in bytes as it comes.
+    `connect_s` None: the pool's own.
     """
 
     connect_s: float | None = None

@@ -12,6 +12,8 @@ from gateway.wire.error_body import upstream_error
 __all__ = ["in_stream", "not_an_answer", "status_of"]
 
 
+_LONGEST = 256 * 1024
+"""Bytes; no error is longer."""
 _STATUSES = {
     "authentication_error": 401,
     "permission_error": 403,
@@ -49,7 +51,7 @@ def in_stream(error: dict[str, Any]) -> BadStatus:
 
 def not_an_answer(body: bytes) -> BadStatus:
     """What came with status 200 in place of an answer: the error that it names, else a 502."""
-    error = upstream_error(0, body)
+    error = upstream_error(0, body) if len(body) <= _LONGEST else None
     if error is not None:
         return in_stream(error)
     return BadStatus("the engine answered with something that is no answer", status=502)

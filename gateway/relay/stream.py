@@ -92,7 +92,7 @@ class StreamExchange(ClientExchange):
         try:
             await super().run()
         finally:
-            self._keepalive.cancel()
+            self._keepalive.close()
 
     def head(self, status: int, headers: Headers) -> None:
         """A JSON answer where a stream was asked for is read as an error answer."""

@@ -18,8 +18,9 @@ __all__ = ["Switchboard"]
 class Switchboard(Mapping[str, Upstream]):
     """Upstreams by backend name. One pool of connections each, so that a silent engine can use up only its own."""
 
-    def __init__(self, wheel: TimerWheel, keepalive_s: float = 15.0) -> None:
+    def __init__(self, wheel: TimerWheel, keepalive_s: float = 15.0, answer_bytes: int = 64 << 20) -> None:
         self._wheel = wheel
+        self._answer_bytes = answer_bytes
         self._keepalive_s = keepalive_s
         self._upstreams: dict[str, Upstream] = {}
         self._endpoints: dict[str, Endpoint] = {}
@@ -74,6 +75,7 @@ class Switchboard(Mapping[str, Upstream]):
                 token_gap_s=timeouts.token_gap,
                 connect_s=timeouts.connect,
                 keepalive_s=self._keepalive_s,
+                answer_bytes=self._answer_bytes,
             ),
             key=endpoint.key.reveal() if endpoint.key is not None else None,
         )

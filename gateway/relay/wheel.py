@@ -47,6 +47,11 @@ class Timer:
         """Do not fire; harmless when repeated."""
         self._wheel.forget(self)
 
+    def close(self) -> None:
+        """Never fire again, and let go of whom to call: one that holds its timer is a cycle otherwise."""
+        self.cancel()
+        self._callback = None
+
     def fire(self) -> None:
         """Call back; for the wheel."""
         if self._callback is not None:

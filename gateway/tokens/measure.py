@@ -7,27 +7,19 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from gateway.apart import Apart, is_light
 from gateway.core.estimators.text_counts import TextCounts, count_prompt
 from gateway.core.prefix.chain import Chain, fingerprint
-from gateway.errors import GatewayError
-from gateway.tokens.apart import measure_apart
+from gateway.tokens.apart import WORK
 from gateway.wire.chat_request import ChatRequest
-from gateway.wire.members import most_keys
 from gateway.wire.reading import read_request
 from gateway.wire.surfaces import SURFACES, Kind
 
-__all__ = ["Measured", "Measurer", "is_light", "measure"]
+__all__ = ["Measured", "Measurer", "measure"]
 
 JSON = "application/json"
 INLINE_BYTES = 48 * 1024
 """Bodies up to this size are measured on the loop (about 0.2 ms)."""
-ALWAYS_LIGHT = 256 * 1024
-"""Bodies up to this size are measured in a thread whatever is in them: it is at most some 50,000 values."""
-LIGHT_BYTES = 4 * 1024 * 1024
-"""A longer body is measured in a process of its own. The decoder holds the interpreter for as long as it decodes, 7 ms
-here and 800 ms at 60 MB, and while it does no thread runs, the event loop's neither."""
-MOST_VALUES = 50_000
-"""Keys, objects and arrays, of each, that a body may have which a thread measures; about 1 ms to decode 2,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +45,6 @@ def measure(surface: str, body: bytes, salt: bytes, content_type: str = JSON) ->
     return Measured(chat, counts, chain)
 
 
-def is_light(body: bytes) -> bool:
-    """Whether a thread may measure this body: no step of that holds the interpreter for more than some 50 ms."""
-    if len(body) <= ALWAYS_LIGHT:
-        return True
-    if len(body) > LIGHT_BYTES:
-        return False
-    # Few marks are few values; single bytes are counted in a third of a millisecond a MB. Only where there are many, it
-    # is looked at which of them stand in strings: JSON quoted in JSON, with a backslash after a bracket.
-    if body.count(b":") > MOST_VALUES and most_keys(body) > MOST_VALUES:
-        return False
-    return all(
-        (many := body.count(mark)) <= MOST_VALUES or many - body.count(mark + b"\\") <= MOST_VALUES
-        for mark in (b"{", b"[")
-    )
-
-
 def _measured_if_light(surface: str, body: bytes, salt: bytes, content_type: str) -> Measured | None:
     """`measure`, or None for a body that is not for a thread; of a form only the edges of its parts are looked at."""
     if SURFACES[surface].kind is Kind.FORM or is_light(body):
@@ -83,13 +59,13 @@ class Measurer:
     one of them is unpacked at a time, and its memory goes back to the system.
     """
 
-    def __init__(self, threads: int = 2, salt: bytes | None = None) -> None:
+    def __init__(self, threads: int = 2, salt: bytes | None = None, apart: Apart | None = None) -> None:
         self._salt = salt if salt is not None else secrets.token_bytes(16)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="measure")
-        self._heavy = ThreadPoolExecutor(1, thread_name_prefix="measure-apart")
+        self._apart = apart if apart is not None else Apart()
 
     async def measure(self, surface: str, body: bytes, content_type: str = JSON) -> Measured:
-        """Measure on the loop, in a thread, or in another process; raises MalformedRequest, and Unavailable for the
+        """Measure on the loop, in a thread, or in another process; raises MalformedRequest, and NoRoom for the
         process."""
         if len(body) <= INLINE_BYTES:
             return measure(surface, body, self._salt, content_type)
@@ -97,13 +73,11 @@ class Measurer:
         light = await loop.run_in_executor(self._pool, _measured_if_light, surface, body, self._salt, content_type)
         if light is not None:
             return light
-        found = await loop.run_in_executor(self._heavy, measure_apart, surface, body, self._salt)
-        if isinstance(found, GatewayError):
-            raise found
+        found, _ = await self._apart.work(WORK, (surface, self._salt), (body,))
         assert isinstance(found, Measured)
         return found
 
     def close(self) -> None:
         """Let the threads go; nothing new is measured afterwards."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._heavy.shutdown(wait=False, cancel_futures=True)
+        self._apart.close()

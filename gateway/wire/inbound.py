@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gateway.core.boundary import Label
+from gateway.core.memory import Hold
 
 __all__ = ["AccessNote", "Client", "Inbound", "forwarded"]
 
@@ -53,7 +54,8 @@ class Inbound:
     `surface` is a name of `gateway.wire.surfaces`. `headers` has lower-case names and none that carry a credential.
     `received_at` is in seconds on the monotonic clock, when the request's head was complete. `request_id` is the
     caller's own `x-request-id`, if it sent one that is fit to print. `content_type` is that field's value, which holds
-    the boundary of a form. `forward` are the fields that engines may be sent, see `forwarded`.
+    the boundary of a form. `forward` are the fields that engines may be sent, see `forwarded`. `hold` is what it is
+    charged for in memory.
     """
 
     surface: str
@@ -65,6 +67,17 @@ class Inbound:
     note: AccessNote = field(default_factory=AccessNote)
     content_type: str = "application/json"
     forward: tuple[tuple[str, str], ...] = ()
+    hold: Hold = field(default_factory=Hold, repr=False)
+    size: int = field(init=False)
+    """Bytes of the body, also after it was let go."""
+
+    def __post_init__(self) -> None:
+        self.size = len(self.body)
+
+    def spend(self) -> None:
+        """Let the body go, and what was made of it: the answer has begun, and nothing may be tried again."""
+        self.body = b""
+        self.hold.settles(body=0, copy=0)
 
 
 _FORWARDED = ("anthropic-version", "anthropic-beta", "openai-beta", "traceparent", "tracestate")

@@ -211,7 +211,7 @@ async def test_b1_all_bodies_together_are_bounded_and_given_back(open_door: Open
     release.set()
     assert (await first.reply()).status == 200
     assert (await second.request("POST", CHAT, b"x" * 600)).status == 200
-    assert door.public.bodies.held == 0
+    assert door.public.memory.held == 0
 
 
 @pytest.mark.parametrize("chunked", [False, True])

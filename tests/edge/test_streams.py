@@ -316,7 +316,7 @@ async def test_a_client_that_leaves_within_its_body_reaches_nobody(door: Door) -
         await asyncio.sleep(0.01)
     assert [line["outcome"] for line in door.access()] == ["client_closed"]
     assert door.gateway.seen == []
-    assert door.public.bodies.held == 0
+    assert door.public.memory.held == 0
     assert b"trace" not in door.lines.data
 
 

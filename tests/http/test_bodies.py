@@ -56,7 +56,7 @@ async def test_b1_all_bodies_together_are_bounded(start: Start) -> None:
     first = await gateway.connect()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (12 << 20)
     await first.send(head + b" " * 1000)
-    await gateway.until(lambda: gateway.app.public.bodies.held > 0)
+    await gateway.until(lambda: gateway.app.public.memory.held > 0)
     reply = await gateway.ask(body_of(6 << 20))
     assert (reply.status, reply.error["code"]) == (503, "memory_limit")
     assert "retry-after" in reply.headers

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.errors import BadStatus, StreamBroken, TimedOut
+from gateway.errors import AnswerTooLarge, BadStatus, StreamBroken, TimedOut
 from gateway.relay import Limits
 from gateway.wire.assemble import Assembler
 from tests.relay.conftest import INF, MakeRig
@@ -128,9 +128,9 @@ async def test_an_error_status_counts_even_when_its_body_is_cut(make_rig: MakeRi
 async def test_answers_are_bounded(make_rig: MakeRig) -> None:
     rig = await make_rig([json_answer({"a": "x" * 2000}), sse(token("x" * 2000), FINISH)])
     rig.limits = Limits(2.0, 30.0, 10.0, 5.0, INF, 1000)
-    with pytest.raises(StreamBroken, match="longer than 1000 bytes"):
+    with pytest.raises(AnswerTooLarge, match="longer than the 1000 bytes"):
         await rig.whole()
-    with pytest.raises(StreamBroken, match="longer than 1000 bytes"):
+    with pytest.raises(AnswerTooLarge, match="longer than the 1000 bytes"):
         await rig.whole(Assembler("chat"))
 
 

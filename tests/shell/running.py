@@ -188,7 +188,7 @@ class Running:
         for upstream in self.app.switchboard.values():
             assert upstream.pool.open_connections == upstream.pool.idle_connections
         assert self.app.server.unhandled == 0
-        assert self.app.public.bodies.held == 0
+        assert self.app.public.memory.held == 0
 
     async def end(self) -> None:
         for client in self.clients:

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway import clock
-from gateway.errors import GatewayError, MalformedRequest, Unavailable
+from gateway.apart import ALWAYS_LIGHT, LIGHT_BYTES, is_light
+from gateway.errors import GatewayError, MalformedRequest, NoRoom
 from gateway.tokens import apart
-from gateway.tokens.measure import ALWAYS_LIGHT, LIGHT_BYTES, Measured, Measurer, is_light, measure
+from gateway.tokens.measure import Measured, Measurer, measure
 
 SALT = b"salt of this test"
 
@@ -64,7 +65,7 @@ def test_a_process_that_dies_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda command, **rest: start([sys.executable, "-c", program], **rest))
     found = apart.measure_apart("chat", chat("a" * 1_000_000), SALT)
-    assert isinstance(found, Unavailable)
+    assert isinstance(found, NoRoom)
     assert found.status == 503
 
 
