@@ -20,7 +20,7 @@ def made_of(messages: int = 0, tools: int = 0, **kinds: float) -> TextCounts:
     features = [0.0] * len(FEATURES)
     for name, count in kinds.items():
         features[INDEX[name]] = float(count)
-    return TextCounts(tuple(features), int(sum(kinds.values())), messages, 0, tools, 200 * tools)
+    return TextCounts(tuple(features), int(sum(kinds.values())), messages, 0, tools)
 
 
 COUNTS = st.builds(
@@ -43,7 +43,7 @@ def named(counts: TextCounts) -> dict[str, float]:
 
 
 def test_kinds_and_pairs() -> None:
-    counts = count_text([b"Ab c", "é 12\n".encode(), b'{}"'], messages=2, tools=1)
+    counts = count_text([b"Ab c", "é 12\n".encode(), b'{}"'], messages=2)
     assert named(counts) == {
         "capital": 1,
         "uncommon": 2,
@@ -57,7 +57,7 @@ def test_kinds_and_pairs() -> None:
         "punctuation_pair": 1,
         "space_word": 1,
     }
-    assert (counts.bytes, counts.messages, counts.tools) == (13, 2, 1)
+    assert (counts.bytes, counts.messages) == (13, 2)
 
 
 def test_scripts_are_told_apart() -> None:
@@ -93,8 +93,8 @@ def test_messages_one_by_one_are_the_whole(messages: list[str]) -> None:
     whole = count_prompt(text, ends[-8:], messages=len(messages), tools=1, tool_bytes=4)
     assert len(whole.turns) == max(0, len(ends[-8:]) - 1)
     assert whole.bytes == len(text)
-    assert (whole.messages, whole.tools, whole.tool_bytes) == (len(messages), 1, 4)
-    flat = count_text([text]).features[: len(BYTES)]
+    assert (whole.messages, whole.tools, whole.offered) == (len(messages), 1, count_text([b"[{}]"]).features)
+    flat = count_text([text[4:]]).features[: len(BYTES)]
     assert whole.features[: len(BYTES)] == flat
     for message, turn in zip(messages[::-1], whole.turns[::-1], strict=False):
         assert turn.bytes == len(message)

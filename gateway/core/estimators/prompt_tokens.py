@@ -14,7 +14,7 @@ from gateway.core.estimators.tokenizer_priors import contributions, least_tokens
 from gateway.core.prefix.anchors import Anchor, AnchorStore
 from gateway.core.prefix.chain import Chain
 
-__all__ = ["PromptEstimate", "PromptTokenEstimator", "TextCounts", "Tier", "count_text"]
+__all__ = ["MOST_CLIENTS", "Habits", "PromptEstimate", "PromptTokenEstimator", "TextCounts", "Tier", "count_text"]
 
 _NOISE = 0.03
 """Standard deviation of what proportions can't explain, of a prompt."""
@@ -23,7 +23,7 @@ _SHARED_NOISE = 0.10
 """The same for what all clients of a model have in common; grows with what one client has said already."""
 _TALKATIVE = 8.0
 """Observations after which a client's next ones count half for the others."""
-_MAX_CLIENTS = 4096
+MOST_CLIENTS = 4096
 _SAME_ANSWER = 0.25
 """An answer comes back as it was given if our estimate of the message is no further from the engine's count."""
 _ANSWER_DOUBT = 0.02
@@ -55,7 +55,7 @@ class PromptEstimate:
 
 
 @dataclass(slots=True)
-class _Learned:
+class Habits:
     """What a client's prompts on one model taught, or those of all its clients."""
 
     proportions: Proportions = field(default_factory=Proportions)
@@ -75,13 +75,13 @@ class PromptTokenEstimator:
     """
 
     def __init__(self) -> None:
-        self._models: dict[str, _Learned] = {}
-        self._clients: dict[tuple[str, str], _Learned] = {}
+        self.models: dict[str, Habits] = {}
+        self.clients: dict[tuple[str, str], Habits] = {}
         self._anchors = AnchorStore()
 
     def estimate(self, model: str, client: str, counts: TextCounts, chain: Chain | None = None) -> PromptEstimate:
         """Estimate a prompt: from where an engine has counted its start before, by its `chain`, else all of it."""
-        known = self._clients.get((model, client))
+        known = self.clients.get((model, client))
         safety = _UNSEEN if known is None else known.spread.high
         found = self._anchored(model, counts, chain)
         if found is None:
@@ -115,9 +115,9 @@ class PromptTokenEstimator:
         if exact <= 0 or exact < least_tokens(counts):
             return
         parts = contributions(prior_of(model), counts)
-        shared = self._models.get(model)
+        shared = self.models.get(model)
         if shared is None:
-            shared = self._models[model] = _Learned()
+            shared = self.models[model] = Habits()
         known = self._client(model, client, shared)
         if chain is not None:
             self._learn_anchored(model, client, known, counts, chain, exact)
@@ -140,7 +140,7 @@ class PromptTokenEstimator:
         return anchor, counts.turns[len(counts.turns) - after :]
 
     def _learn_anchored(
-        self, model: str, client: str, known: _Learned, counts: TextCounts, chain: Chain, exact: int
+        self, model: str, client: str, known: Habits, counts: TextCounts, chain: Chain, exact: int
     ) -> None:
         """Learn what the template adds to a message, from a prompt that went on from a counted one."""
         found = self._anchored(model, counts, chain)
@@ -162,23 +162,23 @@ class PromptTokenEstimator:
                 exact += given
             else:
                 added += tokens
-        known = self._clients.get((model, client))
+        known = self.clients.get((model, client))
         if known is not None:
             added += known.offset * len(turns)
         return exact, added
 
     def _tokens(self, model: str, client: str, counts: TextCounts) -> float:
         parts = contributions(prior_of(model), counts)
-        known = self._clients.get((model, client)) or self._models.get(model)
+        known = self.clients.get((model, client)) or self.models.get(model)
         return known.proportions.tokens(parts) if known is not None else sum(parts)
 
-    def _client(self, model: str, client: str, shared: _Learned) -> _Learned:
+    def _client(self, model: str, client: str, shared: Habits) -> Habits:
         key = (model, client)
-        known = self._clients.get(key)
+        known = self.clients.get(key)
         if known is None:
-            if len(self._clients) >= _MAX_CLIENTS:
-                del self._clients[next(iter(self._clients))]
-            known = self._clients[key] = _Learned(Proportions(shared.proportions.mean))
+            if len(self.clients) >= MOST_CLIENTS:
+                del self.clients[next(iter(self.clients))]
+            known = self.clients[key] = Habits(Proportions(shared.proportions.mean))
         return known
 
 

@@ -84,7 +84,7 @@ class TextCounts:
 
     `features` in the order of FEATURES: bytes or characters of each kind, and pairs; estimates for what is longer than
     the sample. `bytes` all of them; `messages` that a template wraps; `results` those of them that bring what a tool
-    said; `tools` offered, and `tool_bytes` of their JSON, which templates write anew.
+    said; `tools` offered, and `offered`: features of their JSON, which templates write anew, and which stands apart.
     """
 
     features: tuple[float, ...]
@@ -92,7 +92,7 @@ class TextCounts:
     messages: int = 0
     results: int = 0
     tools: int = 0
-    tool_bytes: int = 0
+    offered: tuple[float, ...] = ()
     answer: bool = False
     """It is one message, and the assistant's."""
     turns: tuple[TextCounts, ...] = field(default=(), repr=False)
@@ -106,7 +106,7 @@ class TextCounts:
             self.messages + more.messages,
             self.results + more.results,
             self.tools + more.tools,
-            self.tool_bytes + more.tool_bytes,
+            self.offered or more.offered,
         )
 
 
@@ -114,9 +114,7 @@ NOTHING = TextCounts((0.0,) * len(FEATURES))
 """Of no text at all."""
 
 
-def count_text(
-    pieces: Sequence[bytes], messages: int = 0, tools: int = 0, *, results: int = 0, tool_bytes: int = 0
-) -> TextCounts:
+def count_text(pieces: Sequence[bytes], messages: int = 0, *, results: int = 0) -> TextCounts:
     """Count one text given in pieces."""
     text = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     kinds = _kinds(_sample(text, CLASS_SAMPLE))
@@ -128,7 +126,7 @@ def count_text(
         if len(text) > CLASS_SAMPLE:
             scale = len(text) / (CLASS_SAMPLE // _SLICES * _SLICES)
             kinds = [scale * count for count in kinds]
-    return TextCounts((*kinds, *pairs), len(text), messages, results, tools, tool_bytes)
+    return TextCounts((*kinds, *pairs), len(text), messages, results)
 
 
 def count_prompt(
@@ -136,23 +134,23 @@ def count_prompt(
 ) -> TextCounts:
     """Count a rendered prompt, its last messages each on their own, so that any tail of them costs nothing more.
 
-    `boundaries`: bytes to the end of those messages by which a prefix may be found, ascending.
+    `tool_bytes` of it, at its start, are the JSON of the tools. `boundaries`: bytes to the end of those messages by
+    which a prefix may be found, ascending.
     """
     ends = [*boundaries] if boundaries and boundaries[-1] == len(text) else [*boundaries, len(text)]
+    offered = count_text((text[:tool_bytes],)).features if tool_bytes else ()
+    whole = count_text((text[tool_bytes : ends[0]],))
+    turns = tuple([_turn(text[start:end]) for start, end in pairwise(ends)])
+    for turn in turns:
+        whole = whole.plus(turn)
     results = text.count(b"\ntool\n")
-    if len(ends) < 2:
-        return count_text((text,), messages, tools, results=results, tool_bytes=tool_bytes)
-    turns = []
-    for start, end in pairwise(ends):
-        turn = text[start:end]
-        counts = count_text((turn,), 1, results=int(turn.startswith(b"tool\n")))
-        turns.append(
-            TextCounts(counts.features, counts.bytes, 1, counts.results, answer=turn.startswith(b"assistant\n"))
-        )
-    whole = count_text((text[: ends[0]],), max(0, messages - len(turns)), tools, tool_bytes=tool_bytes)
-    for turn_counts in turns:
-        whole = whole.plus(turn_counts)
-    return TextCounts(whole.features, whole.bytes, messages, results, tools, tool_bytes, turns=tuple(turns))
+    return TextCounts(whole.features, len(text), messages, results, tools, offered, turns=turns)
+
+
+def _turn(text: bytes) -> TextCounts:
+    counts = count_text((text,))
+    results = int(text.startswith(b"tool\n"))
+    return TextCounts(counts.features, counts.bytes, 1, results, answer=text.startswith(b"assistant\n"))
 
 
 def _sample(text: bytes, most: int) -> bytes:

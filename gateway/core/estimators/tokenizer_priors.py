@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import mul
 
 from gateway.core.estimators.text_counts import FEATURES, TextCounts
 
@@ -17,12 +18,15 @@ __all__ = ["GROUPS", "Prior", "contributions", "least_tokens", "prior_of"]
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Tokens that a chat template adds: by message, tool result, tool offered, byte of their JSON, if there are any."""
+    """Tokens that a chat template adds: by message, tool result, tool offered, if there are any, and by request.
+
+    `schema`: what the tools' JSON becomes, as a factor on its own tokens.
+    """
 
     message: float = 5.0
     result: float = 4.0
     tool: float = 4.0
-    tool_byte: float = 0.0
+    schema: float = 1.0
     tools: float = 90.0
     request: float = 6.0
 
@@ -153,15 +157,18 @@ def prior_of(model: str) -> Prior:
 
 def contributions(prior: Prior, counts: TextCounts) -> list[float]:
     """Tokens that each of GROUPS has in a prompt by the prior."""
-    text = [weight * count for weight, count in zip(prior.text, counts.features, strict=True)]
+    text = list(map(mul, prior.text, counts.features))
     found = [sum([text[i] for i in indices]) for indices in _INDICES]
     add = prior.structure
     found.append(add.message * counts.messages + add.result * counts.results + add.request)
-    found.append(add.tool * counts.tools + add.tool_byte * counts.tool_bytes + (add.tools if counts.tools else 0.0))
+    schemas = add.schema * sum(map(mul, prior.text, counts.offered))
+    found.append(schemas + add.tool * counts.tools + add.tools if counts.tools else 0.0)
     return found
 
 
 def least_tokens(counts: TextCounts) -> int:
-    """Tokens that text of these counts has at least with any vocabulary here: half of the least of them."""
-    floor = sum([weight * count for weight, count in zip(_FLOOR, counts.features, strict=True)])
-    return max(0, int(floor))
+    """Tokens that text of these counts has at least with any vocabulary here: half of the least of them.
+
+    Tools don't count, which a template may leave out.
+    """
+    return max(0, int(sum(map(mul, _FLOOR, counts.features))))
