@@ -88,6 +88,7 @@ class LlamaCpp(Asked):
             slots=slots,
             pool_tokens=pool,
             block=self.traits.block,
+            capacity=(slots, window) if slots and window else None,
             unified=unified,
             version=version if isinstance(version, str) else None,
             abilities=abilities_of(props),

@@ -71,7 +71,7 @@ class Facts:
     block. unified: slots share one pool (llama.cpp). abilities: as in ChatRequest.needs. surfaces: names of
     `wire.surfaces` that it was found to speak; None: not told, its traits count. notes: what was assumed, for
     `kvgate check`. loading: the engine is up but its model is not. pool: what else it tells of its KV pool. started_at:
-    Unix seconds of its start.
+    Unix seconds of its start. capacity: as in Load.
     """
 
     models: tuple[FoundModel, ...] = ()
@@ -86,6 +86,7 @@ class Facts:
     loading: bool = False
     pool: EnginePool = NOTHING_TOLD
     started_at: float | None = None
+    capacity: tuple[int, ...] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

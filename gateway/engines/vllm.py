@@ -12,7 +12,7 @@ from gateway.engines.adapter import Answer, Counting, Facts, FoundModel, Load, P
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
 from gateway.engines.counting import anthropic_count, asked_whole, picked
-from gateway.engines.metrics_text import samples
+from gateway.engines.metrics_text import Sample, samples
 from gateway.engines.routes import OPENAPI, listed
 from gateway.engines.vllm_pool import block_of, engine_pool, pool_tokens
 
@@ -75,6 +75,7 @@ class Vllm(Asked):
         )
         page = samples(text(answers, "/metrics"), (_CONFIG, _START))
         configs = page.get(_CONFIG, [])
+        pool = pool_tokens(configs)
         version = json_object(answers, "/version").get("version")
         notes = [
             "vLLM does not tell how many requests it runs at once (max_num_seqs), nor whether it parses tool calls"
@@ -83,9 +84,10 @@ class Vllm(Asked):
             notes.append("vLLM's KV cache size is not known: is /metrics reachable?")
         return Facts(
             models=models,
-            pool_tokens=pool_tokens(configs),
+            pool_tokens=pool,
             block=block_of(configs),
             pool=engine_pool(configs),
+            capacity=_capacity(configs),
             started_at=min((sample.value for sample in page.get(_START, ())), default=None),
             version=version if isinstance(version, str) else None,
             abilities=frozenset({"tools", "json_schema", "logprobs"}),
@@ -114,7 +116,7 @@ class Vllm(Asked):
             preemptions=total(_PREEMPTIONS),
             tokens_generated=total(_GENERATED),
             restarted_at=total(_START),
-            capacity=(pool, block_of(configs) or 0) if pool else None,
+            capacity=_capacity(configs),
         )
 
     def headers(self, request_id: str) -> Mapping[str, str]:
@@ -144,3 +146,8 @@ class Vllm(Asked):
             waiting=None if waiting is None else int(waiting),
             kv_usage=metrics.get("kv_cache_usage_perc"),
         )
+
+
+def _capacity(configs: list[Sample]) -> tuple[int, int] | None:
+    pool = pool_tokens(configs)
+    return (pool, block_of(configs) or 0) if pool else None

@@ -44,3 +44,23 @@ def test_what_went_away_is_compared_with_nothing_but_its_start() -> None:
     assert not seen.sampled(Load(restarted_at=100.0, capacity=(4, 4096), tokens_generated=0.0))
     seen.forget()
     assert seen.sampled(Load(restarted_at=110.0))
+
+
+def test_the_first_sample_is_compared_with_what_discovery_found() -> None:
+    seen = Incarnation()
+    assert not seen.discovered(Facts(capacity=(2, 4096)))
+    assert seen.sampled(Load(capacity=(4, 512)))
+    seen.forget()
+    assert not seen.discovered(Facts(capacity=(4, 512)))
+    assert not seen.sampled(Load(capacity=(4, 512)))
+
+
+def test_an_engine_that_tells_one_size_in_two_ways_is_not_taken_for_restarted_again_and_again() -> None:
+    seen = Incarnation()
+    seen.discovered(Facts(capacity=(2, 4096)))
+    assert seen.sampled(Load(capacity=(2, 2048)))
+    for _ in range(3):
+        seen.forget()
+        assert not seen.discovered(Facts(capacity=(2, 4096)))
+        assert not seen.sampled(Load(capacity=(2, 2048)))
+    assert seen.sampled(Load(capacity=(2, 1024)))
