@@ -1,4 +1,4 @@
-"""What was learned, as values that can be kept beyond the process: lengths of answers, trust in caches, speeds.
+"""What was learned, as values that can be kept beyond the process: of prompts, answers, caches and speeds.
 
 Names of models, backends and clients, and numbers; nothing that was asked or answered.
 """
@@ -13,11 +13,24 @@ from itertools import islice
 from gateway.core.estimators.event_size import EventSize
 from gateway.core.estimators.learned_factor import FURTHEST, LearnedFactor
 from gateway.core.estimators.output_length import MOST_KEYS, Lengths
+from gateway.core.estimators.prompt_tokens import MOST_CLIENTS, Habits
+from gateway.core.estimators.proportions import Proportions
+from gateway.core.estimators.ratio_spread import RatioSpread
 from gateway.core.estimators.survival import SketchState, SurvivalSketch
 from gateway.core.experience import Experience, backend_of
 from gateway.core.pace import Pace
 
-__all__ = ["AnswerLengths", "CacheTrust", "EventTokens", "Factor", "Record", "Speed", "learned", "relearn"]
+__all__ = [
+    "AnswerLengths",
+    "CacheTrust",
+    "EventTokens",
+    "Factor",
+    "PromptTokens",
+    "Record",
+    "Speed",
+    "learned",
+    "relearn",
+]
 
 _SLICE = 64
 """Records made at once: 0.1 ms of the event loop's time."""
@@ -35,6 +48,19 @@ class AnswerLengths:
     sketch: SketchState
     shifts: tuple[float, ...]
     samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """`prompt_tokens.Habits` of one client on a model, or (client None) of all of its clients."""
+
+    model: str
+    client: str | None
+    mean: tuple[float, ...]
+    variance: tuple[tuple[float, ...], ...]
+    spread: tuple[float, ...]
+    samples: int
+    offset: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +99,7 @@ class EventTokens:
     mean: float
 
 
-Record = AnswerLengths | CacheTrust | Speed | EventTokens
+Record = AnswerLengths | PromptTokens | CacheTrust | Speed | EventTokens
 
 
 def learned(experience: Experience, now: float) -> Iterator[list[Record]]:
@@ -87,6 +113,11 @@ def learned(experience: Experience, now: float) -> Iterator[list[Record]]:
     events = [EventTokens(holder, size.mean) for holder, size in experience.events.items()]
     events = [each for each in events if backend_of(each.holder) in known]
     yield [*speeds, *trust, *events]
+    tokens = experience.tokens
+    yield [_prompt_tokens(model, None, known) for model, known in tokens.models.items()]
+    clients = iter(list(tokens.clients.items()))
+    while few := list(islice(clients, _SLICE)):
+        yield [_prompt_tokens(model, client, known) for (model, client), known in few]
     levels = iter(list(experience.outputs.lengths.items()))
     while some := list(islice(levels, _SLICE)):
         yield [
@@ -104,6 +135,8 @@ def relearn(experience: Experience, records: Sequence[Record], now: float, away:
     for record in records:
         if isinstance(record, AnswerLengths):
             _relearn_lengths(experience, record, now - away)
+        elif isinstance(record, PromptTokens):
+            _relearn_prompts(experience, record)
         elif isinstance(record, CacheTrust):
             experience.trust.restore(record.holder, record.hits, record.misses)
         elif isinstance(record, Speed):
@@ -122,6 +155,29 @@ def _relearn_lengths(experience: Experience, record: AnswerLengths, kept_at: flo
     lengths = Lengths(SurvivalSketch.restored(record.sketch, kept_at), samples=record.samples)
     lengths.recalibration.restore(record.shifts)
     experience.outputs.lengths[record.level] = lengths
+
+
+def _prompt_tokens(model: str, client: str | None, known: Habits) -> PromptTokens:
+    mean, variance = tuple(known.proportions.mean), tuple([tuple(row) for row in known.proportions.variance])
+    return PromptTokens(model, client, mean, variance, known.spread.state(), known.samples, known.offset)
+
+
+def _relearn_prompts(experience: Experience, record: PromptTokens) -> None:
+    if record.samples < 0 or not math.isfinite(record.offset):
+        raise ValueError("habits that no prompts teach")
+    known = Habits(
+        Proportions.restored(record.mean, record.variance),
+        RatioSpread.restored(record.spread),
+        record.samples,
+        record.offset,
+    )
+    tokens = experience.tokens
+    if record.client is None:
+        tokens.models[record.model] = known
+    elif record.model not in tokens.models:
+        raise ValueError("a client's habits on a model that is not known")
+    elif len(tokens.clients) < MOST_CLIENTS:
+        tokens.clients[record.model, record.client] = known
 
 
 def _factor(factor: LearnedFactor, now: float) -> Factor:

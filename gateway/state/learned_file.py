@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.core.learned import AnswerLengths, CacheTrust, EventTokens, Record, Speed
+from gateway.core.learned import AnswerLengths, CacheTrust, EventTokens, PromptTokens, Record, Speed
 
 __all__ = ["VERSION", "Kept", "LearnedFile", "Unusable", "line_of"]
 
@@ -43,6 +43,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """One record under the name of its kind."""
 
     lengths: AnswerLengths | None = None
+    prompts: PromptTokens | None = None
     trust: CacheTrust | None = None
     speed: Speed | None = None
     events: EventTokens | None = None
@@ -56,6 +57,8 @@ def line_of(record: Record) -> bytes:
     """One record as a line of the file."""
     if isinstance(record, AnswerLengths):
         line = _Line(lengths=record)
+    elif isinstance(record, PromptTokens):
+        line = _Line(prompts=record)
     elif isinstance(record, CacheTrust):
         line = _Line(trust=record)
     elif isinstance(record, Speed):
@@ -114,4 +117,4 @@ class LearnedFile:
 
 
 def _record(line: _Line) -> Record | None:
-    return line.lengths or line.trust or line.speed or line.events
+    return line.lengths or line.prompts or line.trust or line.speed or line.events

@@ -11,14 +11,28 @@ from gateway.core.account import Totals
 from gateway.core.decide import decide
 from gateway.core.estimators.answer_shape import AnswerShape
 from gateway.core.estimators.output_length import OutputKey
+from gateway.core.estimators.prompt_tokens import count_text
+from gateway.core.estimators.proportions import Proportions
+from gateway.core.estimators.ratio_spread import RatioSpread
 from gateway.core.experience import Experience
-from gateway.core.learned import AnswerLengths, CacheTrust, EventTokens, Factor, Record, Speed, learned, relearn
+from gateway.core.learned import (
+    AnswerLengths,
+    CacheTrust,
+    EventTokens,
+    Factor,
+    PromptTokens,
+    Record,
+    Speed,
+    learned,
+    relearn,
+)
 from gateway.core.lease import Ended, Lease
 from gateway.core.prefix.chain import fingerprint
 from tests.core.fleet import NOW, plan, request, snapshot, view
 
 DAY = 86_400.0
 CHAIN = fingerprint([b"shared by all " * 2000])
+TEXT = count_text([b"shared by all " * 2000])
 KEY = OutputKey("m", "c", "m", AnswerShape(tools=True))
 
 
@@ -33,7 +47,7 @@ def serve(experience: Experience, number: int, tokens: int) -> None:
     ended = Ended(
         completed=True, prompt_tokens=7000, output_tokens=tokens, cached_tokens=0, finished=True, events=tokens // 2
     )
-    experience.learn(lease, ended, None, Totals(), now + 2.8 + tokens * 0.04)
+    experience.learn(lease, ended, TEXT, Totals(), now + 2.8 + tokens * 0.04)
 
 
 @pytest.fixture
@@ -55,6 +69,9 @@ def test_everything_comes_back(taught: Experience) -> None:
     assert (
         again.outputs.quantile(0.9, KEY) == taught.outputs.quantile(0.9, KEY) != Experience().outputs.quantile(0.9, KEY)
     )
+    assert again.tokens.estimate("m", "c", TEXT) == taught.tokens.estimate("m", "c", TEXT)
+    assert again.tokens.estimate("m", "new", TEXT) == taught.tokens.estimate("m", "new", TEXT)
+    assert again.tokens.estimate("m", "c", TEXT) != Experience().tokens.estimate("m", "c", TEXT)
     assert again.outputs.mean(KEY) == pytest.approx(taught.outputs.mean(KEY))
     assert again.factors("a", now) == pytest.approx(taught.factors("a", now))
     assert taught.factors("a", now)[1] > 1.5
@@ -82,7 +99,7 @@ def test_time_away_counts_as_time(taught: Experience) -> None:
 
 def test_backends_that_are_long_gone_are_not_kept_for_ever(taught: Experience) -> None:
     kept = records(taught, NOW + 30 * DAY)
-    assert {type(record) for record in kept} == {AnswerLengths}
+    assert {type(record) for record in kept} == {AnswerLengths, PromptTokens}
 
 
 def test_slices_are_short_enough_for_the_event_loop() -> None:
@@ -93,12 +110,27 @@ def test_slices_are_short_enough_for_the_event_loop() -> None:
     assert len(records(experience, 0.0)) == len(experience.outputs.lengths)
 
 
+_FRESH = Proportions()
+HABITS = PromptTokens(
+    "m", None, tuple(_FRESH.mean), tuple(map(tuple, _FRESH.variance)), RatioSpread().state(), samples=3, offset=0.5
+)
 FACTOR = Factor(0.1, 0.2, 3, 4.0)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
+        replace(HABITS, samples=-1),
+        replace(HABITS, offset=math.nan),
+        replace(HABITS, client="c"),
+        replace(HABITS, mean=HABITS.mean[1:]),
+        replace(HABITS, mean=(math.nan, *HABITS.mean[1:])),
+        replace(HABITS, variance=HABITS.variance[1:]),
+        replace(HABITS, variance=((0.0,) * len(HABITS.mean), *HABITS.variance[1:])),
+        replace(HABITS, variance=((math.inf,) * len(HABITS.mean), *HABITS.variance[1:])),
+        replace(HABITS, spread=HABITS.spread[1:]),
+        replace(HABITS, spread=(0.0,) * len(HABITS.spread)),
+        replace(HABITS, spread=(math.nan, *HABITS.spread[1:])),
         Speed("a", FACTOR, replace(FACTOR, level=math.inf)),
         Speed("a", replace(FACTOR, level=3.0), FACTOR),
         Speed("a", replace(FACTOR, variance=-1.0), FACTOR),

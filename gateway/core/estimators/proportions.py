@@ -45,6 +45,20 @@ class Proportions:
         self.mean = list(mean) if mean is not None else [1.0] * _N
         self.variance = [list(row) for row in _PRIOR]
 
+    @classmethod
+    def restored(cls, mean: Sequence[float], variance: Sequence[Sequence[float]]) -> Proportions:
+        """As they were kept. Raises ValueError for what no prompts teach."""
+        square = len(variance) == _N and all(len(row) == _N for row in variance)
+        if len(mean) != _N or not square or not all(_LEAST <= factor <= _MOST for factor in mean):
+            raise ValueError("proportions of other parts")
+        if not all(abs(value) < 10.0 for row in variance for value in row):
+            raise ValueError("proportions that no prompts teach")
+        if not all(variance[i][i] > 0.0 for i in range(_N)):
+            raise ValueError("proportions that no prompts teach")
+        proportions = cls(mean)
+        proportions.variance = [list(row) for row in variance]
+        return proportions
+
     def tokens(self, parts: Sequence[float]) -> float:
         """The parts by these proportions, together."""
         return sum([factor * part for factor, part in zip(self.mean, parts, strict=True)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 __all__ = ["RatioSpread"]
@@ -35,6 +36,19 @@ class RatioSpread:
         self._weights = list(_PRIOR)
         self._weight = 1.0
         self._high: float | None = None
+
+    def state(self) -> tuple[float, ...]:
+        """Its weights by bin, in units of the newest observation."""
+        return tuple([weight / self._weight for weight in self._weights])
+
+    @classmethod
+    def restored(cls, weights: Sequence[float]) -> RatioSpread:
+        """As it was kept. Raises ValueError for weights that no observations make."""
+        if len(weights) != _BINS or not all(0.0 <= weight < 1e6 for weight in weights) or not any(weights):
+            raise ValueError("a spread of other bins")
+        spread = cls()
+        spread._weights = list(weights)
+        return spread
 
     @property
     def high(self) -> float:

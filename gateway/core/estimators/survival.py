@@ -146,7 +146,7 @@ class SurvivalCurve:
         draw_on(left, reached, EDGES)
         self._left = left  # at 0 and at each edge
         self._gone = [1.0 - share for share in left]
-        self._areas = list(accumulate(map(mul, _HALF_WIDTHS, map(add, left, left[1:])), initial=0.0))
+        self._areas: list[float] = list(accumulate(map(mul, _HALF_WIDTHS, map(add, left, left[1:])), initial=0.0))
         self.mean: float = self._areas[-1]
         """Expected length in tokens: the area under the curve."""
 
