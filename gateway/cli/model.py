@@ -91,7 +91,7 @@ def _report(args: argparse.Namespace, found: FoundModel) -> ModelReport:
             engine, dtype, tensor_parallel=tp, pipeline_parallel=pp, context=args.context, slots=args.slots,
             draft_tokens=args.draft,
         )  # fmt: skip
-        _, weights = weights_of(found, args.weights)
+        _, weights = weights_of(found, args.weights, engine)
         room = memory_of(deployment, weights, pool=args.pool, memory=args.memory, device=args.device, devices=devices)
         return report(found, deployment, room, args.weights)
     except ValueError as error:

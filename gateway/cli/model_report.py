@@ -70,7 +70,7 @@ class ModelReport:
 def report(found: FoundModel, deployment: Deployment, memory: Memory, weights: str) -> ModelReport:
     """The whole arithmetic of a model under a deployment; `weights`: a format to count in, or "auto"."""
     shape = found.described.shape
-    named, size = weights_of(found, weights)
+    named, size = weights_of(found, weights, deployment.engine)
     context = deployment.context or shape.max_context or _UNKNOWN_CONTEXT
     deployment = replace(deployment, context=context)
     if not shape.kv_known:
@@ -84,11 +84,13 @@ def report(found: FoundModel, deployment: Deployment, memory: Memory, weights: s
     return ModelReport(found, deployment, memory, named, size, plan, lengths, context)
 
 
-def weights_of(found: FoundModel, weights: str) -> tuple[str, int]:
-    """(format, bytes) of the weights: as the file has them, or as they would be in another format."""
+def weights_of(found: FoundModel, weights: str, engine: str) -> tuple[str, int]:
+    """(format, bytes) of the weights: as the file has them, as asked, or as is usual for the engine."""
     described = found.described
-    if weights == "auto" or weights == described.weights_format:
+    if described.weights_format and weights in ("auto", described.weights_format):
         return described.weights_format, described.weights_bytes
+    if weights == "auto":
+        weights = "q4_k_m" if engine in _SHARED_CACHE else "bf16"
     return weights, round(described.shape.params_total * WEIGHT_BYTES[weights])
 
 

@@ -20,6 +20,7 @@ __all__ = ["show_model"]
 
 _LONG_NUMBER = re.compile(r"(?<![\d.,])\d{4,}(?![\d.])")
 _MANY_BYTES = 10_240
+_POOL = "KV pool"
 _KV_NAMES = {KvDtype.F32: "32 bit", KvDtype.F16: "16 bit", KvDtype.FP8: "fp8"}
 
 
@@ -66,6 +67,8 @@ def _identity(console: Console, made: ModelReport) -> None:
     if made.weights_bytes:
         exact = described.weights_exact and made.weights_format == described.weights_format
         about = "" if exact else ", estimated from their number"
+        if not described.weights_format:
+            about += "; --weights names another format"
         console.print(indented(Text(f"weights: {size_text(made.weights_bytes)} in {made.weights_format}{about}"), 2))
     if described.chat_template is not None or described.tokenizer:
         template = {True: "chat template: yes", False: "chat template: none", None: ""}[described.chat_template]
@@ -119,7 +122,7 @@ def _arithmetic(steps: Iterable[Step]) -> Table:
     table.add_column(style="dim", overflow="fold")
     table.add_column(justify="right", no_wrap=True)
     for step in steps:
-        if step.value:
+        if step.value or step.label == _POOL:
             table.add_row(_grouped(step.label), _grouped(step.formula), _value(step))
     return table
 
@@ -180,7 +183,7 @@ def _room(made: ModelReport) -> list[Step]:
         steps.append(Step("weights", made.weights_format, -memory.weights, "bytes"))
         steps.append(Step("working space", "activations, graphs, libraries", -memory.working, "bytes"))
     pool = memory.pool or 0
-    steps.append(Step("KV pool", "what is left, on each device" if made.deployment.ranks > 1 else "", pool, "bytes"))
+    steps.append(Step(_POOL, "what is left, on each device" if made.deployment.ranks > 1 else "", pool, "bytes"))
     if plan is not None and pool:
         steps += plan.steps_in(pool)
     return steps

@@ -42,7 +42,8 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "hint"), [("serv", "did you mean serve?"), ("zzz", "there are serve, check, schema, explain, demo")]
+    ("word", "hint"),
+    [("serv", "did you mean serve?"), ("zzz", "there are serve, check, schema, explain, model, plan, demo")],
 )
 def test_an_unknown_command(word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([word]) == 2

@@ -26,7 +26,10 @@ class FoundModel:
 
 
 def find_model(name: str, catalogue: Catalogue = SHIPPED) -> FoundModel:
-    """The model behind a path or a name. Raises ConfigError that says what is wrong, or which name is near."""
+    """The model behind a path or a name. Raises ConfigError that says what is wrong, or which name is near.
+
+    A catalogue's model has a number format of its weights only if its name tells one.
+    """
     path = Path(name).expanduser()
     try:
         if path.is_dir():
@@ -40,8 +43,8 @@ def find_model(name: str, catalogue: Catalogue = SHIPPED) -> FoundModel:
     shape = catalogue.model(name)
     if shape is None:
         raise ConfigError(_unknown(name, catalogue), code="unknown_model")
-    given = weights_in_name(name) or ("mxfp4" if shape.family == "gpt-oss" else "bf16")
-    size = round(shape.params_total * WEIGHT_BYTES[given])
+    given = weights_in_name(name) or ("mxfp4" if shape.family == "gpt-oss" else "")
+    size = round(shape.params_total * WEIGHT_BYTES[given]) if given else 0
     caveats = () if shape.kv_known else ("its layers are not published: nothing can be said of its KV cache",)
     found = DescribedModel(shape, shape.family, size, given, caveats=caveats)
     return FoundModel(found, "the catalogue")
