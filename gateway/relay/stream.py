@@ -147,7 +147,7 @@ class StreamExchange(ClientExchange):
         """The error as an event of its own; an unfinished event before it was never sent on."""
         if self._engine_message:
             error = StreamBroken(self._engine_message, code=error.code, reason=error.reason)
-        self.down.write(self.down.dialect.event(error))
+        self.down.write(self._view.failure(error) or self.down.dialect.event(error))
 
     def refused(self, status: int, payload: bytes) -> BadStatus:
         """An error in a JSON answer with status 200 counts as the status that it names."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from gateway.errors import GatewayError
 from gateway.wire.engine_json import UNREADABLE, is_utf8, json_of
 from gateway.wire.error_body import error_in
 from gateway.wire.sse import fields
@@ -44,6 +45,11 @@ class NativeStream(ABC):
     def closing(self) -> bytes:
         """Nothing: what the engine sent was passed on as it came."""
         return b""
+
+    def failure(self, error: GatewayError) -> bytes | None:
+        """None: most dialects' events stand each for itself."""
+        del error
+        return None
 
     def _token(self, event: bytes) -> Seen:
         self.tokens_seen += 1

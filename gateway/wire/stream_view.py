@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any, NamedTuple, Protocol
 
+from gateway.errors import GatewayError
 from gateway.wire.usage import Usage
 
 __all__ = ["EventKind", "Seen", "StreamView"]
@@ -66,3 +67,6 @@ class StreamView(Protocol):
 
     def closing(self) -> bytes:
         """The client's last bytes once the engine's body has ended well; asked for once. Often none."""
+
+    def failure(self, error: GatewayError) -> bytes | None:
+        """The error as events that go on from those that the client has; None where they tell nothing of each other."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from gateway.errors import StreamBroken
+from gateway.errors import GatewayError, StreamBroken
 from gateway.wire.sse import data_of
 from gateway.wire.stream_view import EventKind, Seen, StreamView
 from gateway.wire.translation import StreamWriter
@@ -28,6 +28,14 @@ class Framing(Protocol):
 
     def end(self) -> list[bytes]:
         """The events that the end of the body completes."""
+
+
+@runtime_checkable
+class _Failing(Protocol):
+    """A writer whose events are numbered."""
+
+    def failure(self, error: GatewayError) -> bytes:
+        """The error as the events that come next."""
 
 
 class TranslatedStream:
@@ -92,6 +100,10 @@ class TranslatedStream:
             raise StreamBroken("the engine's answer ended without saying why")
         last = self._inner.closing()
         return (self._write(last) if last else b"") + self._writer.end()
+
+    def failure(self, error: GatewayError) -> bytes | None:
+        """As the client's dialect tells it there, if its events go on from one another."""
+        return self._writer.failure(error) if isinstance(self._writer, _Failing) else None
 
     def _write(self, forwarded: bytes) -> bytes:
         out = []

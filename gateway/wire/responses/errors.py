@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import msgspec
 
 from gateway.errors import ContextTooLong, GatewayError, NotAdmitted
 
-__all__ = ["error_event"]
+__all__ = ["NOT_BEGUN", "Begun", "error_event"]
 
 
-def error_event(err: GatewayError) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a client has of a stream: how many events, and what they said of the response. created in Unix seconds."""
+
+    events: int
+    id: str | None = None
+    model: str = ""
+    created: int = 0
+
+
+NOT_BEGUN = Begun(0)
+
+
+def error_event(err: GatewayError, begun: Begun = NOT_BEGUN) -> bytes:
     """Two server-sent events, as OpenAI sends them; no `response.completed` may come after them.
 
     The SDKs raise at a top-level `error`; Codex skips that event and reads `response.failed`, whose code tells it
     whether to compact, to wait or to give up.
     """
     error = {"message": err.message, "type": err.type, "param": err.param, "code": err.code}
-    told = {**error, "type": "error", "sequence_number": 0, "error": error}
+    told = {**error, "type": "error", "sequence_number": begun.events, "error": error}
     failed = {
         "type": "response.failed",
-        "sequence_number": 1,
+        "sequence_number": begun.events + 1,
         "response": {
-            "id": f"resp_{err.decision_id or 'failed'}",
+            "id": begun.id or f"resp_{err.decision_id or 'failed'}",
             "object": "response",
-            "created_at": 0,
+            "created_at": begun.created,
             "status": "failed",
             "error": _failure(err),
             "incomplete_details": None,
             "instructions": None,
             "metadata": {},
-            "model": "",
+            "model": begun.model,
             "output": [],
             "parallel_tool_calls": True,
             "temperature": None,

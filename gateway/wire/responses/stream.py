@@ -6,15 +6,18 @@ these are read past for their syntax only.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
 
-from gateway.errors import MalformedRequest
+from gateway.errors import GatewayError, MalformedRequest
+from gateway.wire.engine_json import json_of
 from gateway.wire.json_object import is_object
 from gateway.wire.native_stream import NativeStream, payload_of, without_data
 from gateway.wire.responses.delta_shape import DeltaShape
 from gateway.wire.responses.ending import CALLS, finish_reason
+from gateway.wire.responses.errors import Begun, error_event
 from gateway.wire.responses.event import error_of
 from gateway.wire.responses.usage import response_usage
 from gateway.wire.splice import splice_path
@@ -36,13 +39,15 @@ class ResponsesStream(NativeStream):
     model_alias: the name to show in `response.model` in place of the engine's, None to leave it.
     """
 
-    __slots__ = ("_alias", "_shape", "_usage", "answer_id")
+    __slots__ = ("_alias", "_begun", "_last", "_shape", "_usage", "answer_id")
 
     def __init__(self, model_alias: str | None = None) -> None:
         super().__init__()
         self.answer_id: str | None = None
         """What the engine calls this answer, and keeps it under if it keeps any."""
         self._alias = None if model_alias is None else msgspec.json.encode(model_alias)
+        self._begun: dict[str, Any] = {}  # the response as its first event told it
+        self._last = b""  # the last event that was passed on
         self._shape = DeltaShape()
         self._usage: Usage | None = None
 
@@ -56,7 +61,30 @@ class ResponsesStream(NativeStream):
         """The terminal event came."""
         return self.done
 
+    def failure(self, error: GatewayError) -> bytes | None:
+        """The error as the events that come next, numbered as the engine did."""
+        if not self._last:
+            return None
+        payload = json_of(data_of(self._last) or b"")
+        number = payload.get("sequence_number") if isinstance(payload, dict) else None
+        created, model = self._begun.get("created_at"), self._begun.get("model")
+        if self._alias is not None:
+            model = msgspec.json.decode(self._alias)
+        begun = Begun(
+            number + 1 if isinstance(number, int) else 0,
+            self.answer_id,
+            model if isinstance(model, str) else "",
+            int(created) if isinstance(created, int | float) and math.isfinite(created) else 0,
+        )
+        return error_event(error, begun)
+
     def _see(self, event: bytes) -> Seen:
+        seen = self._seen(event)
+        if seen.forward and seen.kind is not EventKind.COMMENT:
+            self._last = seen.forward
+        return seen
+
+    def _seen(self, event: bytes) -> Seen:
         if not self._shape.match(event):
             if not _is_delta(event):
                 return self._look(event)
@@ -76,7 +104,8 @@ class ResponsesStream(NativeStream):
         kind = payload.get("type")
         if kind in _BEGUN:
             response = payload.get("response")
-            named = response.get("id") if isinstance(response, dict) else None
+            self._begun = response if isinstance(response, dict) else self._begun
+            named = self._begun.get("id")
             self.answer_id = named if isinstance(named, str) else self.answer_id
             return Seen(self._named(event, data, payload), EventKind.ROLE)
         if kind in _ENDED:

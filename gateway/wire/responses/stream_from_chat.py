@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.errors import GatewayError
 from gateway.wire.chat_answer import read_chunk, usage_in
 from gateway.wire.raw_members import encode
 from gateway.wire.responses.asked import asked_of
+from gateway.wire.responses.errors import Begun, error_event
 from gateway.wire.responses.log_probabilities import log_probabilities
 from gateway.wire.responses.output import Output
 from gateway.wire.responses.response_object import INCOMPLETE, response_object, usage_figures
@@ -60,6 +62,12 @@ class ResponseWriter:
             {"response": response_object(self._asked, self._stamp, status, output, usage, reason)},
         )
         return self._written()
+
+    def failure(self, error: GatewayError) -> bytes:
+        """The error, as the events that come next; the response has begun with them if not before."""
+        self._begin()
+        stamp = self._stamp
+        return self._written() + error_event(error, Begun(self._number, f"resp_{stamp.id}", stamp.model, stamp.created))
 
     def _begin(self) -> None:
         if not self._number:
