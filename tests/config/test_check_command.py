@@ -114,8 +114,9 @@ class TestAskingEngines:
         out = asked(CONFIG / "smallest.yaml", {"rig": "connection refused", "spark": self.FOUND}, capsys)
         rows = [" ".join(line.split()) for line in out.splitlines()]
         assert "its engine: connection refused; the figures are from this file alone" in rows
-        assert "spark pool: engine, in blocks of 1568 tokens; at once: engine; its engine answers" in rows
-        assert "spark Qwen3.6-27B fp8 16 bit 64 KiB +147 MiB 65,536 61 15 –" in rows
+        line = "spark pool: engine, in blocks of 1568 tokens, 9,408 tokens more a sequence for states and windows; "
+        assert f"{line}at once: engine; its engine answers" in " ".join(rows)
+        assert "spark Qwen3.6-27B fp8 16 bit 64 KiB +147 MiB 65,536 26 11 –" in rows
         assert "1 Qwen3.6-27B → spark" in rows
         assert "a note" in rows
 
@@ -126,6 +127,42 @@ class TestAskingEngines:
         rig, spark = answer["backends"]
         assert (rig["reachable"], rig["error"]) == (False, "is loading its model")
         assert (spark["reachable"], spark["error"], spark["slots"], spark["block"]) == (True, None, 12, 1568)
+
+    def test_what_its_engine_tells_otherwise_is_shown_with_both_figures(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = tmp_path / "gateway.yaml"
+        model = "{id: Qwen3-8B, weights: fp8, kv: fp8, context: 32768}"
+        file.write_text(
+            f"backends: [{{name: a, url: 'http://h:1', engine: vllm, device: rtx-3090, models: [{model}]}}]\n"
+        )
+        found = {"a": Facts(models=(FoundModel("Qwen3-8B", window=32_768),), pool_tokens=87_000, block=16)}
+        out = " ".join(asked(file, found, capsys).split())
+        assert "! KV pool: 87,000 tokens by the engine, 174,352 tokens by arithmetic (-50%); likely " in out
+        assert "something else holds memory of that device" in out
+        (backend,) = asked(file, found, capsys, as_json=True)["backends"]
+        (odd,) = backend["mismatches"]
+        assert (odd["fact"], odd["engine"], odd["expected"], odd["ratio"]) == ("KV pool", 87_000, 174_352, -0.501)
+        agreed = {"a": Facts(models=(FoundModel("Qwen3-8B", window=32_768),), pool_tokens=170_000, block=16)}
+        assert asked(file, agreed, capsys, as_json=True)["backends"][0]["mismatches"] == []
+
+    def test_entries_of_low_confidence_are_named_with_what_to_do(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = tmp_path / "gateway.yaml"
+        known = "models: [{id: Devstral-2-123B, weights: fp8}]"
+        file.write_text(f"backends: [{{name: a, url: 'http://h:1', engine: vllm, device: h200, {known}}}]\n")
+        out = " ".join(run(capsys, "check", str(file), "--offline")[1].split())
+        assert "a pool: device memory less weights, 75% of it: figures of low confidence" in out
+        assert "! the KV cache of Devstral-2-123B is worked out from an entry of low confidence (" in out
+        assert "→ give `kv_bytes`, or `kv_pool` in tokens" in out
+        found = {"a": Facts(models=(FoundModel("Devstral-2-123B", window=32_768),), pool_tokens=50_000, block=16)}
+        (backend,) = asked(file, found, capsys, as_json=True)["backends"]
+        assert (backend["pool_tokens"], backend["sources"]["pool"]) == (50_000, "engine")
+        assert backend["doubts"][0]["message"].endswith("; room is counted in the tokens of its engine")
+        assert backend["mismatches"] == []
+        file.write_text(file.read_text().replace("weights: fp8", "weights: fp8, kv_bytes: 360448"))
+        assert json.loads(run(capsys, "check", str(file), "--offline", "--json")[1])["backends"][0]["doubts"] == []
 
     def test_over_the_network_nobody_there_is_no_failure(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
