@@ -107,13 +107,11 @@ def _at_once(backend: Backend, endpoint: Endpoint, slots: int | None) -> tuple[i
 
 
 def _slots_of_their_own(backend: Backend, served: Sequence[Serving], slots: int, told: EnginePool) -> Pool | None:
-    """Ollama gives each of its slots the whole window of the model, whatever else is in memory."""
+    """Ollama gives each slot of each model the model's whole window, and moves layers to the CPU to make room."""
     if backend.engine != "ollama" or not served:
         return None
-    if told.slot_tokens:
-        return Pool(told.slot_tokens * slots, source="engine")
-    windows = [one.offer.window for one in served if dict(one.offer.sources)["window"] in ("declared", "engine")]
-    return Pool(max(windows) * slots, source="windows times slots") if windows else None
+    widest = max([told.slot_tokens or 0, *(one.offer.window for one in served)])
+    return Pool(widest * slots, source="engine" if told.slot_tokens == widest else "windows times slots")
 
 
 def _doubtful(backend: Backend, one: Serving | None) -> bool:

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gateway.core.kv.engine_pool import EnginePool
 from gateway.engines.adapter import Answer, Facts, Load, Probe, Traits
 from gateway.engines.answers import json_list, json_object
 from gateway.engines.asking import Asked
-from gateway.engines.ollama_models import GENERATES, details_probe, forwarded, found_model, told_window
+from gateway.engines.ollama_models import GENERATES, details_probe, forwarded, found_model, outside_device, told_window
 from gateway.engines.routes import probed, probes_of
 
 __all__ = ["Ollama"]
@@ -67,7 +68,8 @@ class Ollama(Asked):
         """
         listed = json_list(answers, "/api/tags", "models")
         own = [item for item in listed if not forwarded(item)]
-        loaded = {item.get("name"): told_window(item) for item in json_list(answers, "/api/ps", "models")}
+        running = json_list(answers, "/api/ps", "models")
+        loaded = {item.get("name"): told_window(item) for item in running}
         present, told = probed(answers, _NEWER)
         surfaces = (self.traits.surfaces - told) | present if told else self.traits.surfaces
         found = [found_model(item, answers, loaded.get(item.get("name")), surfaces) for item in own]
@@ -81,6 +83,7 @@ class Ollama(Asked):
                 f"Ollama tells the window of a model that is loaded only, and cuts prompts over it without a word: set "
                 f"`context` for {', '.join(unknown[:4])}{' ...' if len(unknown) > 4 else ''}"
             )
+        notes += [note for item in running if (note := outside_device(item)) is not None]
         version = json_object(answers, "/api/version").get("version")
         return Facts(
             models=models,
@@ -89,6 +92,7 @@ class Ollama(Asked):
             abilities=frozenset({"tools", "json_schema", "logprobs"}),
             surfaces=surfaces if told else None,
             notes=tuple(notes),
+            pool=EnginePool(slot_tokens=max((window for window in loaded.values() if window), default=None)),
         )
 
     def load(self, answers: Mapping[str, Answer]) -> Load:

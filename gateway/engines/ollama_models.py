@@ -11,7 +11,7 @@ import msgspec
 from gateway.engines.adapter import Answer, FoundModel, Probe
 from gateway.engines.answers import count, json_object
 
-__all__ = ["DEFAULT_WINDOW", "GENERATES", "details_probe", "forwarded", "found_model", "told_window"]
+__all__ = ["DEFAULT_WINDOW", "GENERATES", "details_probe", "forwarded", "found_model", "outside_device", "told_window"]
 
 DEFAULT_WINDOW = 4096
 """Tokens without OLLAMA_CONTEXT_LENGTH on a device below 23 GiB; above it 32768, from 47 GiB 262144."""
@@ -49,6 +49,15 @@ def details_probe(item: Mapping[str, Any]) -> Probe | None:
 def told_window(item: Mapping[str, Any]) -> int | None:
     """Tokens of context that a loaded model was given."""
     return count(item.get("context_length"))
+
+
+def outside_device(item: Mapping[str, Any]) -> str | None:
+    """What to say of a loaded model of which a part is in the CPU's memory, where it is many times slower."""
+    size, on_device = count(item.get("size")), item.get("size_vram")
+    if size is None or not isinstance(on_device, int) or on_device >= 0.99 * size:
+        return None
+    part = 1 - max(on_device, 0) / size
+    return f"{part:.0%} of {item.get('name')} is in the CPU's memory: a smaller context or fewer slots would fit"
 
 
 def found_model(

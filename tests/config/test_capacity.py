@@ -152,8 +152,12 @@ def test_ollama_gives_each_slot_a_whole_window() -> None:
     known, address = pair("engine: ollama, device: rtx-3090, running: 3, models: [{id: Qwen3-8B, context: 16384}]")
     served = serving(known, address)
     assert capacity(known, address, served).pool_tokens == 3 * 16_384
+    assert dict(capacity(known, address, served).sources)["pool"] == "windows times slots"
     told = capacity(known, address, served, pool=EnginePool(slot_tokens=32_768))
     assert (told.pool_tokens, dict(told.sources)["pool"]) == (3 * 32_768, "engine")
+    # A model that isn't loaded has a window of its own.
+    shorter = capacity(known, address, served, pool=EnginePool(slot_tokens=4096))
+    assert shorter.pool_tokens == 3 * 16_384
 
 
 def test_figures_of_low_confidence_fill_three_quarters_of_a_pool_and_say_so() -> None:

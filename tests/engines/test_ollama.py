@@ -96,3 +96,18 @@ def test_odd_entries() -> None:
     found = OLLAMA.facts({"/api/tags": answer({"models": [{"name": "m", "digest": "d"}]}), "/api/show m d": shown})
     assert found.models[0].surfaces == frozenset()
     assert json.dumps(found.notes)
+
+
+def test_what_is_loaded_tells_each_slots_room_and_what_is_outside_the_device() -> None:
+    def loaded(*models: dict[str, Any]) -> Facts:
+        return OLLAMA.facts({"/api/tags": answer({"models": []}), "/api/ps": answer({"models": models})})
+
+    found = loaded(
+        {"name": "a", "size": 10_000, "size_vram": 7_500, "context_length": 8192},
+        {"name": "b", "size": 10_000, "size_vram": 10_000, "context_length": 32_768},
+        {"name": "c", "size": 10_000, "size_vram": "odd"},
+    )
+    assert found.pool.slot_tokens == 32_768
+    said = [note for note in found.notes if "CPU" in note]
+    assert said == ["25% of a is in the CPU's memory: a smaller context or fewer slots would fit"]
+    assert loaded().pool.slot_tokens is None

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gateway.core.kv.engine_pool import EnginePool
 from gateway.engines.sglang import SgLang
 from tests.engines.cases import answer
 
@@ -64,3 +65,22 @@ def test_what_is_not_told_is_noted() -> None:
 def test_its_key_shows_nowhere() -> None:
     facts = SGLANG.facts({"/server_info": answer({"api_key": "sk-secret", "admin_api_key": "sk-secret"})})
     assert "sk-secret" not in repr(facts)
+
+
+def test_the_pool_beyond_its_tokens() -> None:
+    info = {
+        "kv_cache_dtype": "fp8_e4m3",
+        "mem_fraction_static": 0.85,
+        "disable_radix_cache": True,
+        "internal_states": [{"memory_usage": {"kvcache": 10.5, "token_capacity": 1000}}] * 2,
+    }
+    pool = SGLANG.facts({"/server_info": answer(info)}).pool
+    assert pool == EnginePool(
+        bytes=int(10.5 * 1024**3), dtype="fp8_e4m3", memory_share=0.85, prefix_caching=False, groups=2
+    )
+    odd = {
+        "kv_cache_dtype": "auto",
+        "mem_fraction_static": "x",
+        "internal_states": [{"memory_usage": {"kvcache": "x"}}],
+    }
+    assert SGLANG.facts({"/server_info": answer(odd)}).pool == EnginePool()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gateway.core.kv.engine_pool import EnginePool
 from gateway.engines.adapter import Answer, FailureKind, Load
 from gateway.engines.registry import engine
 from gateway.engines.vllm import Vllm
@@ -152,3 +153,32 @@ def test_the_load_report_in_a_whole_answer() -> None:
     assert VLLM.reply_load({}) is None
     assert VLLM.reply_load({"endpoint-load-metrics": "TEXT a=1"}) is None
     assert VLLM.reply_load({"endpoint-load-metrics": "JSON [1]"}) is None
+
+
+def test_the_pool_beyond_its_tokens() -> None:
+    labels = (
+        'block_size="16",effective_attention_block_size="2096",num_gpu_blocks="299",kv_cache_max_concurrency="4.3333",'
+        'cache_dtype="fp8",gpu_memory_utilization="0.92",enable_prefix_caching="False",kv_cache_memory_bytes="None"'
+    )
+    facts = VLLM.facts(metrics(f"vllm:cache_config_info{{{labels}}} 1.0\nprocess_start_time_seconds 5.0\n"))
+    assert (facts.block, facts.pool_tokens, facts.started_at) == (2096, 299 * 2096, 5.0)
+    assert facts.pool == EnginePool(
+        blocks=299, concurrency=4.3333, dtype="fp8", memory_share=0.92, prefix_caching=False, groups=1
+    )
+    assert facts.pool.full_request_blocks == 69
+    real = VLLM.facts(answers("vllm", metrics="get_metrics")).pool
+    assert (real.blocks, real.concurrency, real.bytes) == (16_384, 1024.0, 1 << 30)
+    assert (real.dtype, real.memory_share, real.prefix_caching) == (None, 0.92, True)
+    assert real.full_request_blocks == 2048 // 128
+
+
+def test_engines_of_which_one_is_silent_tell_no_blocks() -> None:
+    text = (
+        'vllm:cache_config_info{engine="0",block_size="16",num_gpu_blocks="100",kv_cache_max_concurrency="2.5"} 1.0\n'
+        'vllm:cache_config_info{engine="1",block_size="16",num_gpu_blocks="None",kv_cache_size_tokens="1600"} 1.0\n'
+    )
+    pool = VLLM.facts(metrics(text)).pool
+    assert (pool.blocks, pool.concurrency, pool.groups) == (None, None, 2)
+    for odd in ("", "nan", "-1", "0", "word"):
+        told = VLLM.facts(metrics(f'vllm:cache_config_info{{kv_cache_max_concurrency="{odd}"}} 1.0\n')).pool
+        assert (told.concurrency, told.full_request_blocks) == (None, None)
