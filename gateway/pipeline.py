@@ -25,7 +25,7 @@ from gateway.core.request import Request
 from gateway.core.suspects import Suspects
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
-from gateway.errors import GatewayError, Unavailable, UpstreamError
+from gateway.errors import ContextTooLong, GatewayError, Unavailable, UpstreamError
 from gateway.relay.attempt import Outcome, attempt, failure_of
 from gateway.relay.counted import tell_count
 from gateway.relay.downstream import Downstream
@@ -45,6 +45,7 @@ from gateway.tokens.exact_local import LocalCounts
 from gateway.tokens.measure import Measured, Measurer
 from gateway.wire.answer_headers import answer_headers
 from gateway.wire.inbound import AccessNote, Inbound
+from gateway.wire.refusal import prompt_member
 from gateway.wire.usage import Usage
 
 __all__ = ["Chronicle", "Pipeline"]
@@ -164,6 +165,8 @@ class Pipeline:
 
     def _told(self, request: Request, error: GatewayError, inbound: Inbound, *, tried: bool) -> GatewayError:
         error.decision_id = request.id
+        if isinstance(error, ContextTooLong):
+            error.param = prompt_member(request.surface)
         self._chronicle.turned_down(request, error, inbound.note, tried=tried)
         return error
 

@@ -22,7 +22,7 @@ from gateway.errors import (
 )
 from gateway.wire.surfaces import SURFACES
 
-__all__ = ["previous_not_found", "refusal", "shutting_down", "unknown_model"]
+__all__ = ["previous_not_found", "prompt_member", "refusal", "shutting_down", "unknown_model"]
 
 
 def refusal(request: Request, decision: Decision, plan: Plan) -> GatewayError:
@@ -61,8 +61,14 @@ def _context(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
     return ContextTooLong(
         f"This model's maximum context length is {limit} tokens{whose}. However, your messages are {told}{output}. "
         "Please reduce the length of the messages, or use a model with a larger context.",
-        param="messages",
+        param=prompt_member(request.surface),
     )
+
+
+def prompt_member(surface: str) -> str:
+    """The member of a surface that holds what is asked, and so is at fault when it is too long."""
+    known = SURFACES.get(surface)
+    return "messages" if known is None else known.prompt
 
 
 def _saturated(request: Request, decision: Decision, plan: Plan) -> GatewayError:

@@ -23,7 +23,8 @@ class Kind(Enum):
 class Surface:
     """One surface. `path` is where engines that speak it usually have it, without the base; `noun` is for people.
 
-    `dialect` names how its errors are written: openai, responses, anthropic, ollama_chat or ollama_generate.
+    `dialect` names how its errors are written: openai, responses, anthropic, ollama_chat or ollama_generate. `prompt`
+    is the member that holds what is asked.
     """
 
     name: str
@@ -31,27 +32,28 @@ class Surface:
     kind: Kind
     noun: str
     dialect: str = "openai"
+    prompt: str = "messages"
 
 
 _ALL = (
     Surface("chat", "/v1/chat/completions", Kind.GENERATION, "chat completions"),
-    Surface("completions", "/v1/completions", Kind.GENERATION, "text completions"),
-    Surface("responses", "/v1/responses", Kind.GENERATION, "OpenAI responses", "responses"),
+    Surface("completions", "/v1/completions", Kind.GENERATION, "text completions", prompt="prompt"),
+    Surface("responses", "/v1/responses", Kind.GENERATION, "OpenAI responses", "responses", prompt="input"),
     Surface("messages", "/v1/messages", Kind.GENERATION, "Anthropic messages", "anthropic"),
     Surface("ollama_chat", "/api/chat", Kind.GENERATION, "Ollama chat", "ollama_chat"),
-    Surface("ollama_generate", "/api/generate", Kind.GENERATION, "Ollama generate", "ollama_generate"),
+    Surface("ollama_generate", "/api/generate", Kind.GENERATION, "Ollama generate", "ollama_generate", prompt="prompt"),
     Surface("count_tokens", "/v1/messages/count_tokens", Kind.PLAIN, "Anthropic token counts", "anthropic"),
-    Surface("embeddings", "/v1/embeddings", Kind.PLAIN, "embeddings"),
-    Surface("ollama_embed", "/api/embed", Kind.PLAIN, "Ollama embeddings", "ollama_generate"),
-    Surface("rerank", "/v1/rerank", Kind.PLAIN, "reranking"),
-    Surface("score", "/v1/score", Kind.PLAIN, "scores"),
-    Surface("tokenize", "/tokenize", Kind.PLAIN, "tokenization"),
-    Surface("detokenize", "/detokenize", Kind.PLAIN, "detokenization"),
-    Surface("images", "/v1/images/generations", Kind.PLAIN, "image generation"),
-    Surface("speech", "/v1/audio/speech", Kind.PLAIN, "speech"),
-    Surface("transcriptions", "/v1/audio/transcriptions", Kind.FORM, "audio transcriptions"),
-    Surface("translations", "/v1/audio/translations", Kind.FORM, "audio translations"),
-    Surface("image_edits", "/v1/images/edits", Kind.FORM, "image edits"),
+    Surface("embeddings", "/v1/embeddings", Kind.PLAIN, "embeddings", prompt="input"),
+    Surface("ollama_embed", "/api/embed", Kind.PLAIN, "Ollama embeddings", "ollama_generate", prompt="input"),
+    Surface("rerank", "/v1/rerank", Kind.PLAIN, "reranking", prompt="documents"),
+    Surface("score", "/v1/score", Kind.PLAIN, "scores", prompt="text_2"),
+    Surface("tokenize", "/tokenize", Kind.PLAIN, "tokenization", prompt="prompt"),
+    Surface("detokenize", "/detokenize", Kind.PLAIN, "detokenization", prompt="tokens"),
+    Surface("images", "/v1/images/generations", Kind.PLAIN, "image generation", prompt="prompt"),
+    Surface("speech", "/v1/audio/speech", Kind.PLAIN, "speech", prompt="input"),
+    Surface("transcriptions", "/v1/audio/transcriptions", Kind.FORM, "audio transcriptions", prompt="file"),
+    Surface("translations", "/v1/audio/translations", Kind.FORM, "audio translations", prompt="file"),
+    Surface("image_edits", "/v1/images/edits", Kind.FORM, "image edits", prompt="prompt"),
 )
 
 SURFACES: dict[str, Surface] = {each.name: each for each in _ALL}
