@@ -18,6 +18,8 @@ EVENT_STREAM = "text/event-stream"
 NDJSON = "application/x-ndjson"
 _COMMENT = b": keepalive\n\n"
 """Event stream parsers skip it; sockets and proxies see traffic."""
+_WAITING = b'{"model":"","created_at":"1970-01-01T00:00:00Z",%b,"done":false}\n'
+"""A line of Ollama's that says nothing yet, with all members that its clients' types ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,10 @@ DIALECTS: dict[str, Dialect] = {
             "ollama_chat",
             ollama.error_body,
             ollama.error_line,
-            b'{"message":{"role":"assistant","content":""},"done":false}\n',
+            _WAITING % b'"message":{"role":"assistant","content":""}',
             NDJSON,
         ),
-        Dialect("ollama_generate", ollama.error_body, ollama.error_line, b'{"response":"","done":false}\n', NDJSON),
+        Dialect("ollama_generate", ollama.error_body, ollama.error_line, _WAITING % b'"response":""', NDJSON),
     )
 }
 
