@@ -496,3 +496,27 @@ async def test_a_full_queue_tells_when_it_will_have_drained(make: Make) -> None:
         task.cancel()
     end(rig, *running)
     await turns()
+
+
+async def test_the_engine_s_own_count_of_a_prompt_gives_back_what_it_does_not_need(make: Make) -> None:
+    rig = make(slots=4)
+    leases = rig.dispatcher.leases
+    lease = await rig.submit(request("r0", prompt=4000, high=4400, output=100))
+    before = leases.totals("a").reserved
+    leases.first_token(lease)
+    leases.counted(lease, 3000, 1, None)
+    assert leases.totals("a").reserved == before - 1400 // lease.block * lease.block
+    assert leases.totals("a").resident == 3000
+    leases.counted(lease, 2000, 2, None)
+    assert leases.totals("a").resident == 3000, "once"
+    leases.progress(lease, 64)
+    leases.counted(lease, 3000, 300, None)
+    leases.progress(lease, 128)
+    assert lease.generated == 300, "it counts more tokens than events"
+    other = await rig.submit(request("r1", prompt=4000, high=4400, output=100))
+    reserved = leases.totals("a").reserved
+    for odd in (None, 0, 10, 10**6):
+        leases.counted(other, odd, None, None)
+    assert leases.totals("a").reserved == reserved
+    end(rig, lease, other)
+    assert leases.totals("a").reserved == 0
