@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+from aiohttp.http_exceptions import BadHttpMessage, BadHttpMethod, LineTooLong
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError, _ErrInfo
 
 from gateway.edge.downstream import ClientDownstream
@@ -28,6 +29,9 @@ __all__ = [
     "too_many_connections",
 ]
 
+_METHODS = "GET, HEAD, POST, DELETE, OPTIONS"
+_REQUEST_LINE = re.compile(r"b'[!#$%&*+\-.^_`|~0-9A-Za-z]+ \S+ HTTP/1\.[01]'")
+"""A request line as the parser quotes it; what is none of HTTP at all has no method."""
 _SPARE_S = 1.0
 """Seconds that a connection over the limit has to ask for the gateway's health."""
 
@@ -47,6 +51,13 @@ class UnknownExpectation(MalformedRequest):
 
     status = 417
     code = "expectation_failed"
+
+
+class UnknownMethod(MalformedRequest):
+    """A method that no server knows (RFC 9110 section 9.1). How its body ends is not known either."""
+
+    status = 501
+    code = "method_not_implemented"
 
 
 class UnknownTransferCoding(MalformedRequest):
@@ -184,12 +195,16 @@ class EdgeProtocol(RequestHandler):
 
         Its message quotes the request and is not used.
         """
+        headers = [("content-type", "application/json"), ("x-should-retry", "false")]
         err: GatewayError
         if isinstance(exc, LineTooLong):
             limit = self.server.limits.header
             err = HeadersTooLarge(f"the request line or a header field is over the limit of {limit} bytes")
         elif isinstance(exc, BadHttpMessage) and "Too many" in exc.message:
             err = HeadersTooLarge(f"there are more than {self.max_headers} header fields")
+        elif isinstance(exc, BadHttpMethod) and _REQUEST_LINE.search(exc.message):
+            err = UnknownMethod("no server knows this method; see the Allow field for those that are known here")
+            headers.append(("allow", _METHODS))
         elif status < 500:
             err = MalformedRequest("the request is not valid HTTP/1.1 (request line, header fields or body framing)")
         else:
@@ -197,7 +212,7 @@ class EdgeProtocol(RequestHandler):
         self.server.on_parser_error(err, request)
         down = ClientDownstream(self, keep_alive=False)
         body = openai_error(err)
-        down.start(err.status, (("content-type", "application/json"), ("x-should-retry", "false")), len(body))
+        down.start(err.status, headers, len(body))
         down.write(body)
         down.end()
         return CLOSE
