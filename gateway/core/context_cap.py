@@ -58,6 +58,8 @@ def window_of(view: BackendView, offer: Offer, route: Route, plan: Plan, request
     cap = request.context
     if cap is not None and cap < window:
         window, bound = cap, request.bound
-    if plan.reserve == "worst_case" and 0 < view.pool < window:
-        window, bound = view.pool - view.pool % view.block, Bound.POOL
+    if plan.reserve == "worst_case" and view.pool > 0:
+        room = max(view.pool - view.charge.most, 1)
+        if room < window:
+            window, bound = room - room % view.block, Bound.POOL
     return window, bound

@@ -57,7 +57,7 @@ def expected_rate(views: Iterable[BackendView], models: Iterable[str], estimate:
         offer = next((found for model in wanted if (found := view.offer(model)) is not None), None)
         if offer is None or view.health not in (Health.UP, Health.TRIAL):
             continue
-        fitting = view.pool // tokens if view.pool > 0 else view.slots
+        fitting = view.pool // (tokens + view.charge.beside(tokens)) if view.pool > 0 else view.slots
         batch = max(1, min(view.slots, fitting))
         context = estimate.prompt + estimate.output // 2
         step = offer.speed.decode.step_seconds(batch, batch * context) * view.decode_factor

@@ -144,3 +144,13 @@ def test_a_model_file_that_is_none_is_a_problem(tmp_path: Path) -> None:
         from_file(tmp_path, "{id: Ours, config: config.json}")
     with pytest.raises(Problems, match="one of them must do"):
         from_file(tmp_path, "{id: Ours, config: config.json, gguf: a.gguf}")
+
+
+def test_the_entries_that_an_example_shows_can_be_used() -> None:
+    lines = (Path(__file__).parents[2] / "config" / "home.yaml").read_text().splitlines()
+    first = lines.index("# catalogue:")
+    last = next(i for i in range(first, len(lines)) if not lines[i].startswith("#"))
+    shown = [line[2:] for line in lines[first:last] if "config.json" not in line]
+    found = load("\n".join([*lines[:first], *shown, *lines[last:]])).policy.catalogue.catalogue
+    assert [model.id for model in found.models] == ["House-30B-A3B"]
+    assert [device.id for device in found.devices] == ["old-card"]

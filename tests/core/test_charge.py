@@ -96,3 +96,11 @@ def test_a_pool_smaller_than_state_and_prompt_is_said_to_be() -> None:
     small = view(pool=7 * 2096 - 1, block=2096, charge=HYBRID)
     decision = decide(plan(), request(prompt=2000, output=10), snapshot(small), NOW, 0.5)
     assert decision.verdict is Verdict.REJECT
+
+
+def test_the_worst_case_of_a_hybrid_stays_inside_its_pool() -> None:
+    strict = plan(reserve="worst_case")
+    seen = view(pool=20 * 2096, block=2096, charge=HYBRID)
+    demand = Demands(strict, request(prompt=1000), Route("m", "m")).on(seen, offer(window=131_072))
+    assert demand.window == 14 * 2096
+    assert demand.ceiling <= 20 * 2096
