@@ -41,7 +41,10 @@ def measure(surface: str, body: bytes, salt: bytes, content_type: str = JSON) ->
     chain = fingerprint((whole,), text.message_ends, salt)
     boundaries = [end for _, end in chain.anchors]
     messages = max(text.messages, chat.turns)
-    counts = count_prompt(whole, boundaries, messages=messages, tools=chat.tools, tool_bytes=tool_bytes)
+    counts = count_prompt(
+        whole, boundaries, messages=messages, tools=chat.tools, tool_bytes=tool_bytes, thoughts=text.thoughts,
+        question=text.question,
+    )  # fmt: skip
     return Measured(chat, counts, chain)
 
 

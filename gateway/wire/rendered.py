@@ -6,7 +6,7 @@ Pictures and sounds stand in as a digest: they must tell prompts apart, but thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import msgspec
@@ -24,11 +24,15 @@ _STRING = msgspec.json.Decoder(str)
 class Rendered:
     """pieces: tools JSON as received, then for every message role, name, content parts, tool calls and reasoning.
 
-    message_ends: the length in bytes of the joined pieces up to the end of each message.
+    message_ends: the length in bytes of the joined pieces up to the end of each message. thoughts: where reasoning
+    stands in them, (start, end) in bytes; question: where the last message of the user's begins. Many templates leave
+    out what was thought before that.
     """
 
     pieces: list[bytes]
     message_ends: list[int]
+    thoughts: list[tuple[int, int]] = field(default_factory=list)
+    question: int = 0
 
     @property
     def messages(self) -> int:
@@ -40,8 +44,12 @@ def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
     """Render a conversation; `tools` is the raw JSON of the tool list, empty for none."""
     pieces = [tools] if tools else []
     marks: list[int] = []  # pieces up to the end of each message
+    thoughts: list[int] = []  # pieces that are reasoning
+    question = 0  # pieces up to the last question
     for message in messages:
         content = message.content
+        if message.role == "user":
+            question = len(pieces)
         pieces.append(message.role.encode() + b"\n")
         if message.name is not NOTHING:
             pieces.append(_loose(message.name) + b"\n")
@@ -54,13 +62,16 @@ def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
         if message.function_call is not NOTHING:
             pieces.append(bytes(message.function_call))
         if message.reasoning_content is not NOTHING:
+            thoughts.append(len(pieces))
             pieces.append(_loose(message.reasoning_content))
         if message.reasoning is not NOTHING:
+            thoughts.append(len(pieces))
             pieces.append(_loose(message.reasoning))
         pieces.append(b"\n")
         marks.append(len(pieces))
-    lengths = list(accumulate(map(len, pieces)))
-    return Rendered(pieces, [lengths[mark - 1] for mark in marks])
+    lengths = list(accumulate(map(len, pieces), initial=0))
+    spans = [(lengths[i], lengths[i + 1]) for i in thoughts if pieces[i]]
+    return Rendered(pieces, [lengths[mark] for mark in marks], spans, lengths[question])
 
 
 def render_prompts(prompts: list[bytes]) -> Rendered:

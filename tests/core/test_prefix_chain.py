@@ -97,7 +97,7 @@ def test_anchors_stand_at_the_last_eight_messages() -> None:
 @given(TEXT.filter(bool), TEXT)
 def test_the_anchor_of_a_turn_is_found_in_the_next(start: bytes, more: bytes) -> None:
     store = AnchorStore()
-    store.learn("m", fingerprint([start], [len(start)]), 123)
+    store.learn("m", fingerprint([start], [len(start)]), Anchor(123))
     after = fingerprint([start, more], [len(start), len(start) + len(more)])
     assert store.find("m", after) == (Anchor(123), 1 if more else 0)
     assert store.find("other", after) is None
@@ -106,18 +106,18 @@ def test_the_anchor_of_a_turn_is_found_in_the_next(start: bytes, more: bytes) ->
 def test_anchor_store_prefers_the_longest_and_forgets_the_oldest() -> None:
     store = AnchorStore(capacity=4)
     turns = [fingerprint([text(300 * n, 0)], range(300, 300 * n + 1, 300)) for n in range(1, 6)]
-    store.learn("m", turns[0], 70)
-    store.learn("m", turns[1], 140)
+    store.learn("m", turns[0], Anchor(70))
+    store.learn("m", turns[1], Anchor(140))
     assert store.find("m", turns[4]) == (Anchor(140), 3)
     for seed in range(1, 20):
-        store.learn("m", fingerprint([text(300, seed)], [300]), 1)
+        store.learn("m", fingerprint([text(300, seed)], [300]), Anchor(1))
     assert store.find("m", turns[4]) is None
     assert len(store) <= 4
 
 
 def test_a_prompt_that_ends_within_a_message_is_no_anchor() -> None:
     store = AnchorStore()
-    store.learn("m", fingerprint([text(700, 0)], [300]), 123)
+    store.learn("m", fingerprint([text(700, 0)], [300]), Anchor(123))
     assert len(store) == 0
 
 

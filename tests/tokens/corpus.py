@@ -177,12 +177,15 @@ def _captured(folder: Path) -> Iterator[Asked]:
 def conversation(
     rng: random.Random, turns: int, *, thinking: bool, count: Callable[[str], int]
 ) -> Iterator[tuple[Asked, int]]:
-    """The turns of an agent's conversation, each with the tokens of the answer to it, its reasoning included."""
+    """The turns of an agent's conversation, each with the tokens of the answer to it, its reasoning included.
+
+    System text and tools are together some 30 to 60 kB, as coding agents send them (recordings/clients).
+    """
     kinds = [k for k in KINDS if k not in ("captures", "mixed", "tool schemas", "base64")]
     kind = rng.choice(kinds)
-    tools = [_tool(rng) for _ in range(6)] if rng.random() < 0.7 else []
+    tools = [_tool(rng) for _ in range(rng.randrange(8, 24))] if rng.random() < 0.7 else []
     messages: list[dict[str, Any]] = [
-        {"role": "system", "content": _prose("English", rng, 1500)},
+        {"role": "system", "content": _prose("English", rng, rng.randrange(16_000, 40_000))},
         {"role": "user", "content": text_of(kind, rng, 600)},
     ]
     for turn in range(turns):

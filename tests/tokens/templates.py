@@ -220,7 +220,7 @@ def _smollm_template() -> Any:
 
 
 def smollm(body: Body) -> str:
-    """SmolLM2's own template, which has no place for tools: JSON in the messages stands in for them, as in llama.cpp."""
+    """SmolLM2's own template, which has no place for tools: JSON in messages stands in for them, as in llama.cpp."""
     system, rest = _system(body["messages"])
     if body.get("tools"):
         system += f"\n\nRespond in JSON format, either with `tool_call` or with `response`.\n{_json(body['tools'], 2)}"

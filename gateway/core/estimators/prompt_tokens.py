@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.core.estimators.proportions import Proportions
 from gateway.core.estimators.ratio_spread import RatioSpread
-from gateway.core.estimators.text_counts import NOTHING, TextCounts, count_text
-from gateway.core.estimators.tokenizer_priors import contributions, least_tokens, prior_of
+from gateway.core.estimators.text_counts import TextCounts, count_text
+from gateway.core.estimators.tokenizer_priors import GROUPS, contributions, least_tokens, prior_of
 from gateway.core.prefix.anchors import Anchor, AnchorStore
 from gateway.core.prefix.chain import Chain
 
@@ -24,11 +25,15 @@ _SHARED_NOISE = 0.10
 _TALKATIVE = 8.0
 """Observations after which a client's next ones count half for the others."""
 MOST_CLIENTS = 4096
-_SAME_ANSWER = 0.25
-"""An answer comes back as it was given if our estimate of the message is no further from the engine's count."""
-_ANSWER_DOUBT = 0.02
-"""Share of an answer by which it may differ from what comes back of it."""
-_TURN_DOUBT = 4.0
+_SAME_ANSWER = 1.35
+"""An answer comes back as it was given if our estimate of the message is within this factor of the engine's count."""
+_MOVED_DOUBT = 0.05
+"""Share of an answer or of reasoning by which it may differ from what comes back of it."""
+_TELLING = 32.0
+"""Tokens from which an addition tells something of its text."""
+_FULL_SAMPLE = 200.0
+_ADDED_NOISE = 0.06
+_TURN_DOUBT = 6.0
 """Tokens a message."""
 _OFFSET_RATE = 0.1
 _MAX_OFFSET = 24.0
@@ -65,6 +70,21 @@ class Habits:
     """Tokens a message after an anchor that were missing from the estimate."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Tokens of a prompt that goes on from a counted one: all, and of them what was `added` by our estimate alone.
+
+    `moved`: what an engine counted, but not here: the answer that came back, reasoning that goes or comes. `parts` are
+    what our proportions make the rest of, beyond what is `known`.
+    """
+
+    tokens: float
+    added: float
+    moved: float
+    known: float
+    parts: Sequence[float]
+
+
 class PromptTokenEstimator:
     """Tokens of a prompt per model and client.
 
@@ -85,11 +105,12 @@ class PromptTokenEstimator:
         safety = _UNSEEN if known is None else known.spread.high
         found = self._anchored(model, counts, chain)
         if found is None:
-            tokens = max(1.0, self._tokens(model, client, counts))
+            parts = contributions(prior_of(model), counts)
+            tokens = max(1.0, self._proportions(model, client).tokens(parts))
             return PromptEstimate(round(tokens), math.ceil(tokens * safety), Tier.BYTES)
-        exact, added = self._split(model, client, *found)
-        tokens = max(1.0, exact + added)
-        doubt = added * (safety - 1.0) + (exact - found[0].tokens) * _ANSWER_DOUBT + _TURN_DOUBT * len(found[1])
+        split = self._split(model, client, counts, *found)
+        tokens = max(1.0, split.tokens)
+        doubt = split.added * (safety - 1.0) + split.moved * _MOVED_DOUBT + _TURN_DOUBT * len(found[1])
         return PromptEstimate(round(tokens), math.ceil(tokens + max(0.0, doubt)), Tier.ANCHORED)
 
     def least(self, counts: TextCounts) -> int:
@@ -119,15 +140,32 @@ class PromptTokenEstimator:
         if shared is None:
             shared = self.models[model] = Habits()
         known = self._client(model, client, shared)
+        found = self._anchored(model, counts, chain)
         if chain is not None:
-            self._learn_anchored(model, client, known, counts, chain, exact)
-            self._anchors.learn(model, chain, exact, answer)
-        before = max(1.0, known.proportions.tokens(parts))
-        known.spread.learn(exact / before, 1.0 if known.samples else 0.5)
+            self._anchors.learn(model, chain, Anchor(exact, answer, *parts[-2:]))
+        if found is not None:
+            self._learn_added(known, self._split(model, client, counts, *found), len(found[1]), exact)
+            return
+        known.spread.learn(exact / max(1.0, known.proportions.tokens(parts)), 1.0 if known.samples else 0.5)
         known.samples += 1
         known.proportions.learn(parts, exact, _NOISE * exact + _NOISE_TOKENS)
         shared.samples += 1
         shared.proportions.learn(parts, exact, _SHARED_NOISE * exact * (1.0 + known.samples / _TALKATIVE))
+
+    def _learn_added(self, known: Habits, split: _Split, turns: int, exact: int) -> None:
+        """Learn from what a conversation had more than at its last turn; the rest of it was learned before."""
+        if not turns:
+            return
+        missing = (exact - split.tokens) / turns
+        if abs(missing) <= _MAX_OFFSET:
+            known.offset += _OFFSET_RATE * missing
+        size = sum(map(abs, split.parts))
+        if size < _TELLING:
+            return
+        known.proportions.learn(split.parts, exact - split.known, _ADDED_NOISE * size + _NOISE_TOKENS * turns)
+        if split.added >= _TELLING:
+            ratio = 1.0 + (exact - split.tokens) / split.added
+            known.spread.learn(max(0.1, ratio), min(1.0, split.added / _FULL_SAMPLE))
 
     def _anchored(
         self, model: str, counts: TextCounts, chain: Chain | None
@@ -139,38 +177,35 @@ class PromptTokenEstimator:
         anchor, after = found
         return anchor, counts.turns[len(counts.turns) - after :]
 
-    def _learn_anchored(
-        self, model: str, client: str, known: Habits, counts: TextCounts, chain: Chain, exact: int
-    ) -> None:
-        """Learn what the template adds to a message, from a prompt that went on from a counted one."""
-        found = self._anchored(model, counts, chain)
-        if found is None or not found[1]:
-            return
-        counted, added = self._split(model, client, *found)
-        missing = (exact - counted - added) / len(found[1])
-        if abs(missing) <= _MAX_OFFSET:
-            known.offset += _OFFSET_RATE * missing
-
-    def _split(self, model: str, client: str, anchor: Anchor, turns: Sequence[TextCounts]) -> tuple[float, float]:
-        """(tokens that an engine counted, tokens that we estimate) of a prompt that goes on from an anchor."""
-        exact, added = float(anchor.tokens), 0.0
-        request = self._tokens(model, client, NOTHING)
+    def _split(
+        self, model: str, client: str, counts: TextCounts, anchor: Anchor, turns: Sequence[TextCounts]
+    ) -> _Split:
+        """A prompt that goes on from an anchor, by what an engine counted and what we estimate."""
+        prior, proportions = prior_of(model), self._proportions(model, client)
+        now = contributions(prior, counts)
+        parts = [0.0] * len(now)
+        parts[-2:] = now[-2] - anchor.thought, now[-1] - anchor.past_thought
+        exact = float(anchor.tokens)
         for i, turn in enumerate(turns):
-            tokens = max(0.0, self._tokens(model, client, turn) - request)
-            given = anchor.answer
-            if i == 0 and turn.answer and given and abs(tokens - given) <= _SAME_ANSWER * given + _MAX_OFFSET:
-                exact += given
+            mine = contributions(prior, turn)
+            mine[_STRUCTURE] -= prior.structure.request
+            thought, mine[-2] = mine[-2], 0.0
+            tokens = proportions.tokens(mine)
+            share = anchor.answer / max(1.0, tokens + thought) if i == 0 and turn.answer else 0.0
+            if 1.0 / _SAME_ANSWER < share < _SAME_ANSWER:
+                exact += tokens * share
+                parts[-2 if counts.thought else -1] += thought * (share - 1.0)
             else:
-                added += tokens
+                parts = list(map(operator.add, parts, mine))
         known = self.clients.get((model, client))
-        if known is not None:
-            added += known.offset * len(turns)
-        return exact, added
+        offset = known.offset * len(turns) if known is not None else 0.0
+        added = proportions.tokens([*parts[:-2], 0.0, 0.0])
+        counted = exact - anchor.tokens + abs(parts[-2]) + abs(parts[-1])
+        return _Split(exact + proportions.tokens(parts) + offset, added, counted, exact + offset, parts)
 
-    def _tokens(self, model: str, client: str, counts: TextCounts) -> float:
-        parts = contributions(prior_of(model), counts)
+    def _proportions(self, model: str, client: str) -> Proportions:
         known = self.clients.get((model, client)) or self.models.get(model)
-        return known.proportions.tokens(parts) if known is not None else sum(parts)
+        return known.proportions if known is not None else _UNTAUGHT
 
     def _client(self, model: str, client: str, shared: Habits) -> Habits:
         key = (model, client)
@@ -184,3 +219,5 @@ class PromptTokenEstimator:
 
 _UNSEEN = RatioSpread().high
 """Safety factor for a client never seen before."""
+_UNTAUGHT = Proportions()
+_STRUCTURE = list(GROUPS).index("structure")

@@ -1,6 +1,6 @@
 """How much of a prior's parts is true: Bayesian linear regression with few unknowns, one observation at a time.
 
-Recursive least squares from a prior of one for every proportion. Proportions share a common factor, so that the first
+Recursive least squares from a prior of one for nearly every proportion. They share a common factor, so that the first
 observation already moves them all; what they differ by is learned from prompts that are made differently.
 """
 
@@ -11,7 +11,7 @@ from math import sqrt
 
 from gateway.core.estimators.tokenizer_priors import GROUPS
 
-__all__ = ["Proportions"]
+__all__ = ["START", "Proportions"]
 
 _COMMON_SIGMA = 0.10
 """Of all proportions together."""
@@ -24,12 +24,16 @@ _SIGMA = {
     "characters": 0.20,
     "structure": 0.60,
     "tools": 0.30,
+    "thought": 0.30,
+    "past_thought": 0.30,
 }
+START = tuple(0.0 if group == "past_thought" else 1.0 for group in GROUPS)
+"""Templates leave out what was thought before the last question, as far as is known."""
 _DRIFT = 0.003
 """Of the prior's variance that comes back with every observation: a memory of some hundreds."""
 _ODD = 2.5
 """Standard deviations from which an observation moves the proportions no further."""
-_LEAST, _MOST = 0.25, 4.0
+_LEAST, _MOST = 0.0, 4.0
 _N = len(GROUPS)
 _PRIOR = tuple(
     tuple(_COMMON_SIGMA**2 + (_SIGMA[row] ** 2 if row == column else 0.0) for column in GROUPS) for row in GROUPS
@@ -42,7 +46,7 @@ class Proportions:
     __slots__ = ("mean", "variance")
 
     def __init__(self, mean: Sequence[float] | None = None) -> None:
-        self.mean = list(mean) if mean is not None else [1.0] * _N
+        self.mean = list(mean if mean is not None else START)
         self.variance = [list(row) for row in _PRIOR]
 
     @classmethod

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise, repeat
 from operator import add, mul
 
-__all__ = ["FEATURES", "NOTHING", "TextCounts", "count_prompt", "count_text"]
+__all__ = ["FEATURES", "TextCounts", "count_prompt", "count_text"]
 
 CLASS_SAMPLE = 32 * 1024
 """Bytes of a longer text whose kinds are counted, in even slices; 0.1 ms."""
@@ -93,6 +93,10 @@ class TextCounts:
     results: int = 0
     tools: int = 0
     offered: tuple[float, ...] = ()
+    thought: tuple[float, ...] = ()
+    """Features of reasoning, which templates render since the last question at most: of a whole prompt that part."""
+    past_thought: tuple[float, ...] = ()
+    """Of a whole prompt: features of the reasoning before its last question."""
     answer: bool = False
     """It is one message, and the assistant's."""
     turns: tuple[TextCounts, ...] = field(default=(), repr=False)
@@ -108,10 +112,6 @@ class TextCounts:
             self.tools + more.tools,
             self.offered or more.offered,
         )
-
-
-NOTHING = TextCounts((0.0,) * len(FEATURES))
-"""Of no text at all."""
 
 
 def count_text(pieces: Sequence[bytes], messages: int = 0, *, results: int = 0) -> TextCounts:
@@ -130,27 +130,64 @@ def count_text(pieces: Sequence[bytes], messages: int = 0, *, results: int = 0) 
 
 
 def count_prompt(
-    text: bytes, boundaries: Sequence[int], *, messages: int, tools: int = 0, tool_bytes: int = 0
+    text: bytes,
+    boundaries: Sequence[int],
+    *,
+    messages: int,
+    tools: int = 0,
+    tool_bytes: int = 0,
+    thoughts: Sequence[tuple[int, int]] = (),
+    question: int = 0,
 ) -> TextCounts:
     """Count a rendered prompt, its last messages each on their own, so that any tail of them costs nothing more.
 
     `tool_bytes` of it, at its start, are the JSON of the tools. `boundaries`: bytes to the end of those messages by
-    which a prefix may be found, ascending.
+    which a prefix may be found, ascending. `thoughts`: (start, end) of reasoning, ascending; `question`: where the last
+    question begins.
     """
     ends = [*boundaries] if boundaries and boundaries[-1] == len(text) else [*boundaries, len(text)]
     offered = count_text((text[:tool_bytes],)).features if tool_bytes else ()
-    whole = count_text((text[tool_bytes : ends[0]],))
-    turns = tuple([_turn(text[start:end]) for start, end in pairwise(ends)])
+    whole = count_text(_without(text, tool_bytes, ends[0], thoughts))
+    turns = tuple([_turn(text, start, end, thoughts) for start, end in pairwise(ends)])
     for turn in turns:
         whole = whole.plus(turn)
-    results = text.count(b"\ntool\n")
-    return TextCounts(whole.features, len(text), messages, results, tools, offered, turns=turns)
+    new = [text[start:end] for start, end in thoughts if start >= question]
+    past = [text[start:end] for start, end in thoughts if start < question]
+    return TextCounts(
+        features=whole.features,
+        bytes=len(text),
+        messages=messages,
+        results=text.count(b"\ntool\n"),
+        tools=tools,
+        offered=offered,
+        thought=count_text(new).features if new else (),
+        past_thought=count_text(past).features if past else (),
+        turns=turns,
+    )
 
 
-def _turn(text: bytes) -> TextCounts:
-    counts = count_text((text,))
-    results = int(text.startswith(b"tool\n"))
-    return TextCounts(counts.features, counts.bytes, 1, results, answer=text.startswith(b"assistant\n"))
+def _turn(text: bytes, start: int, end: int, thoughts: Sequence[tuple[int, int]]) -> TextCounts:
+    """One message."""
+    counts = count_text(_without(text, start, end, thoughts))
+    mine = [text[at:stop] for at, stop in thoughts if start <= at < end]
+    return TextCounts(
+        features=counts.features,
+        bytes=end - start,
+        messages=1,
+        results=int(text.startswith(b"tool\n", start, end)),
+        thought=count_text(mine).features if mine else (),
+        answer=text.startswith(b"assistant\n", start, end),
+    )
+
+
+def _without(text: bytes, start: int, end: int, thoughts: Sequence[tuple[int, int]]) -> list[bytes]:
+    """A part of the text, in pieces, less the reasoning in it."""
+    pieces = []
+    for at, stop in thoughts:
+        if start <= at < end:
+            pieces.append(text[start:at])
+            start = stop
+    return [*pieces, text[start:end]]
 
 
 def _sample(text: bytes, most: int) -> bytes:

@@ -18,16 +18,16 @@ __all__ = ["GROUPS", "Prior", "contributions", "least_tokens", "prior_of"]
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Tokens that a chat template adds: by message, tool result, tool offered, if there are any, and by request.
+    """Tokens that a chat template adds: a message, a tool result with its call, a tool, if there are any, a request.
 
     `schema`: what the tools' JSON becomes, as a factor on its own tokens.
     """
 
-    message: float = 5.0
-    result: float = 4.0
-    tool: float = 4.0
-    schema: float = 1.0
-    tools: float = 90.0
+    message: float = 3.0
+    result: float = 15.0
+    tool: float = 3.0
+    schema: float = 1.1
+    tools: float = 50.0
     request: float = 6.0
 
 
@@ -84,7 +84,14 @@ _TEXT: dict[str, tuple[float, ...]] = {
     ),
 }
 # fmt: on
-_STRUCTURE: dict[str, Structure] = {}
+_STRUCTURE = {
+    "qwen2": Structure(3.0, 15.0, 4.3, 1.15, 72.0, 3.0),
+    "qwen35": Structure(3.0, 15.0, 4.3, 1.15, 72.0, 3.0),
+    "deepseek": Structure(0.3, 5.0, -10.0, 1.12, 90.0, 1.0),
+    "o200k": Structure(3.3, 30.0, -14.0, 0.86, 5.0, 64.0),
+    "llama3": Structure(3.2, 30.0, 12.0, 1.35, 32.0, 25.0),
+    "smollm": Structure(3.1, 25.0, 18.0, 1.22, 17.0, 3.0),
+}
 _UNKNOWN = Prior(
     tuple(sum(column) / len(column) for column in zip(*(_TEXT[f] for f in _TEXT if f != "smollm"), strict=True)),
     Structure(),
@@ -134,6 +141,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "characters": ("han", "kana", "hangul"),
     "structure": (),
     "tools": (),
+    "thought": (),
+    "past_thought": (),
 }
 _INDICES = tuple(tuple(FEATURES.index(name) for name in names) for names in GROUPS.values() if names)
 _FLOOR = tuple(
@@ -163,6 +172,8 @@ def contributions(prior: Prior, counts: TextCounts) -> list[float]:
     found.append(add.message * counts.messages + add.result * counts.results + add.request)
     schemas = add.schema * sum(map(mul, prior.text, counts.offered))
     found.append(schemas + add.tool * counts.tools + add.tools if counts.tools else 0.0)
+    found.append(sum(map(mul, prior.text, counts.thought)))
+    found.append(sum(map(mul, prior.text, counts.past_thought)))
     return found
 
 

@@ -14,10 +14,15 @@ __all__ = ["Anchor", "AnchorStore"]
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """An engine's own count: a prompt's start is `tokens` tokens, and what it answered to it is `answer` tokens."""
+    """An engine's own count: a prompt's start is `tokens` tokens, and what it answered to it is `answer` tokens.
+
+    `thought` and `past_thought`: our estimate of the reasoning in it, since its last question and before that.
+    """
 
     tokens: int
     answer: int = 0
+    thought: float = 0.0
+    past_thought: float = 0.0
 
 
 class AnchorStore:
@@ -31,13 +36,13 @@ class AnchorStore:
         self._young: dict[tuple[str, int], Anchor] = {}
         self._old: dict[tuple[str, int], Anchor] = {}
 
-    def learn(self, model: str, chain: Chain, tokens: int, answer: int = 0) -> None:
-        """Remember the tokens that an engine reported, if the prompt ends at a message boundary."""
+    def learn(self, model: str, chain: Chain, anchor: Anchor) -> None:
+        """Remember what an engine reported, if the prompt ends at a message boundary."""
         if not chain.anchors or chain.anchors[-1][1] != chain.total:
             return
         if len(self._young) >= self._limit:
             self._old, self._young = self._young, {}
-        self._young[model, chain.anchors[-1][0]] = Anchor(tokens, answer)
+        self._young[model, chain.anchors[-1][0]] = anchor
 
     def find(self, model: str, chain: Chain) -> tuple[Anchor, int] | None:
         """The longest counted start of this prompt among its last message boundaries, and how many messages follow."""
