@@ -52,14 +52,24 @@ async def test_b1_a_body_over_the_limit_without_a_length_is_refused_as_it_comes(
 
 
 async def test_b1_all_bodies_together_are_bounded(start: Start) -> None:
-    gateway = await start({"b1": vllm()}, server="limits: {body: 16MiB, memory: 16MiB}")
-    first = await gateway.connect()
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (12 << 20)
-    await first.send(head + b" " * 1000)
-    await gateway.until(lambda: gateway.app.public.memory.held > 0)
-    reply = await gateway.ask(body_of(6 << 20))
+    release = asyncio.Event()
+    engine = vllm(says("ok", "ok", prompt=1_500_000, until=release), window=4_000_000, pool=8_000_000)
+    limits = "limits: {body: 16MiB, memory: 16MiB, body_read: 3s}"
+    gateway = await start({"b1": engine}, server=limits, b1={"queued_prefill": "600s"})
+    first = await gateway.send(body_of(3 << 20))
+    await engine.asked_for(1)
+    assert gateway.app.public.memory.held == 3 << 20  # it passes through: no copy
+    # A large one waits for as long as a body may take; a small one does not wait.
+    second = await gateway.connect()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (6 << 20)
+    await second.send(head + b" " * 1000)
+    small = asyncio.create_task(gateway.chat())
+    await engine.asked_for(2)
+    reply = await second.reply()
     assert (reply.status, reply.error["code"]) == (503, "memory_limit")
     assert "retry-after" in reply.headers
+    release.set()
+    assert (await first.reply()).status == (await small).status == 200
 
 
 async def test_p1_an_engines_compressed_answer_is_readable_and_its_length_right(start: Start) -> None:
