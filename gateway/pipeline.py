@@ -211,7 +211,7 @@ class Pipeline:
             return failure, error
         finally:
             # Nothing is awaited here, so no cancellation can come between the attempt and its settlement.
-            ended = ended_of(meter, outcome, failure, rest, shown=down.shown, text_only=not measured.chat.images)
+            ended = ended_of(meter, outcome, failure, rest, shown=down.shown, text_only=not measured.chat.media)
             if failure is not None and failure.kind is FailureKind.BROKEN:
                 self._suspects.broke(measured.chain.whole, lease.backend, clock.monotonic())
             self._dispatcher.leases.settle(

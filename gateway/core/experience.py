@@ -11,6 +11,7 @@ from gateway.core.account import Totals
 from gateway.core.draining import DrainRate, expected_rate
 from gateway.core.estimators.answer_shape import PLAIN, AnswerShape
 from gateway.core.estimators.event_size import EventSize
+from gateway.core.estimators.media_tokens import MediaTokens
 from gateway.core.estimators.output_length import OutputKey, OutputLengthEstimator
 from gateway.core.estimators.prompt_tokens import PromptTokenEstimator, TextCounts, Tier
 from gateway.core.fair_share import cost_of
@@ -39,6 +40,7 @@ class Experience:
 
     def __init__(self, entries: int = 262_144) -> None:
         self.tokens = PromptTokenEstimator()
+        self.media = MediaTokens()
         self.outputs = OutputLengthEstimator()
         self.prefixes = PrefixIndex(entries)
         self.trust = PrefixTrust()
@@ -200,6 +202,9 @@ class Experience:
             if ended.text_only and counts is not None and not was_cut(lease, ended):
                 answer = ended.output_tokens or 0 if request.n == 1 else 0
                 self.tokens.learn(model, request.client, counts, ended.prompt_tokens, lease.chain, answer)
+            if request.media and counts is not None and not was_cut(lease, ended):
+                text = self.tokens.estimate(model, request.client, counts).tokens
+                self.media.learn(model, request.client, request.media, ended.prompt_tokens - text)
             if told is not None and ended.cached_tokens is not None:
                 self.trust.learn(holder, told, ended.prompt_tokens, ended.cached_tokens, lease.block)
         if ended.output_tokens:

@@ -10,6 +10,7 @@ from math import trunc
 from gateway.core.boundary import Label
 from gateway.core.context_cap import Bound
 from gateway.core.estimators.answer_shape import PLAIN, AnswerShape
+from gateway.core.media import NO_MEDIA, Media
 
 __all__ = ["Consent", "Estimate", "Hit", "Request"]
 
@@ -130,8 +131,12 @@ class Request:
     bound: Bound = Bound.KEY
     shape: AnswerShape = PLAIN
     """What its answer is to be like: most of what its length depends on."""
+    promised: float | None = None
+    """When it was told to come back, after it had been turned away once; None: it was not."""
     due: float = 0.0
     """When its first token should be there; orders the requests of one session. 0: as soon as it came."""
+    media: Media = NO_MEDIA
+    """What its prompt holds beside text."""
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
 

@@ -29,9 +29,6 @@ __all__ = ["describe", "route_of", "visible"]
 
 HARD_NEEDS = frozenset(("vision", "audio"))
 
-IMAGE_TOKENS = 1024
-"""Tokens an image is taken for until the engine's count is learned (algorithms: unknown vision family)."""
-
 
 def route_of(model: str, client: Client, plan: Plan, snapshot: Snapshot) -> Route:
     """Return the route of a client's model name.
@@ -133,6 +130,7 @@ def describe(
         context=context,
         bound=bound,
         shape=_shape(chat),
+        media=chat.media,
         placement=measured.chain.head,
     )
 
@@ -178,10 +176,10 @@ def _estimate(
     )
     if SURFACES[chat.surface].kind is not Kind.GENERATION:
         return _each(estimate, chat)
-    if not chat.images:
+    if not chat.media or estimate.tier == "C":
         return estimate
-    more = chat.images * IMAGE_TOKENS
-    return replace(estimate, prompt=estimate.prompt + more, prompt_high=estimate.prompt_high + 2 * more)
+    tokens, high = experience.media.estimate(model, client.name, chat.media)
+    return replace(estimate, prompt=estimate.prompt + tokens, prompt_high=estimate.prompt_high + high)
 
 
 def _each(estimate: Estimate, chat: ChatRequest) -> Estimate:

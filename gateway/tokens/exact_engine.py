@@ -30,7 +30,6 @@ REST = 10.0
 """Seconds for which a backend is left alone that was late so often in a row."""
 UNABLE = 300.0
 """Seconds for which a backend is not asked again in a way in which it did not answer with a number."""
-_MEDIA = frozenset(("vision", "audio"))
 _WORKING = frozenset((Health.UP, Health.TRIAL))
 
 
@@ -71,7 +70,7 @@ class EngineCounts:
         engine = self._asking.engine(view.name)
         if engine is None or view.health not in _WORKING or not within(request.label, view.backend.clearance):
             return False
-        if chat.needs & _MEDIA and not engine.traits.counts_media:
+        if chat.media and not engine.traits.counts_media:
             return False
         now = self._now()
         return all(self._rests.get((view.name, how), now) <= now for how in ("", chat.surface))

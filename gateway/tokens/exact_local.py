@@ -52,7 +52,7 @@ class LocalCounts:
         Pictures and sounds are not: a tokenizer knows nothing of them.
         """
         tokenizer = self._loaded.get(self._files.get(model, Path()))
-        if tokenizer is None or chat.needs & {"vision", "audio"} or len(body) > LONGEST:
+        if tokenizer is None or chat.media or len(body) > LONGEST:
             return None
         return await asyncio.get_running_loop().run_in_executor(self._pool, _count, tokenizer, chat, body)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from gateway.core.media import NO_MEDIA, Media
 from gateway.errors import MalformedRequest
 from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, StreamOptions
 from gateway.wire.distinct import distinct_members
@@ -48,6 +49,7 @@ class ChatRequest:
     needs: of "tools", "vision", "audio", "json_schema", "logprobs". session: the client's own key for a conversation.
     prompt_tokens: exact, when the prompt came as token ids. stops: stop strings are given.
     reasoning: how hard to think, as `reasoning_of` says; json: the answer must be JSON.
+    media: what of pictures, sounds and documents is in it; images: how many pictures.
     verbose: llama.cpp's switch for a fuller answer. members: where the body's members lie, for edits.
     """
 
@@ -75,6 +77,7 @@ class ChatRequest:
     turns: int = 0
     reasoning: str = ""
     json: bool = False
+    media: Media = NO_MEDIA
     members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
 
 
@@ -91,14 +94,14 @@ def parse_chat(body: bytes, *, ours: bool = False) -> ChatRequest:
         raise MalformedRequest(f"messages hold more than {MAX_MESSAGES} messages and parts", param="messages")
     tools = b"" if parsed.tools is NOTHING or bytes(parsed.tools) == b"null" else bytes(parsed.tools)
     count = _tools(tools)
-    needs, images = media(contents)
+    needs, found = media(contents)
     if count and parsed.tool_choice != "none":
         needs.add("tools")
     if parsed.logprobs:
         needs.add("logprobs")
     text = render_chat(tools if count else b"", parsed.messages)
     members = () if ours else distinct_members(body)
-    return _request("chat", members, parsed, needs, text, count, images)
+    return _request("chat", members, parsed, needs, text, count, found)
 
 
 def parse_completion(body: bytes, *, ours: bool = False) -> ChatRequest:
@@ -120,7 +123,7 @@ def parse_completion(body: bytes, *, ours: bool = False) -> ChatRequest:
         if all(isinstance(item, list) for item in prompt):
             tokens = sum(len(item) for item in prompt if isinstance(item, list))
     members = () if ours else distinct_members(body)
-    return _request("completions", members, parsed, needs, render_prompts(prompts), 0, 0, len(prompts), tokens)
+    return _request("completions", members, parsed, needs, render_prompts(prompts), 0, NO_MEDIA, len(prompts), tokens)
 
 
 def _request(
@@ -130,7 +133,7 @@ def _request(
     needs: set[str],
     text: Rendered,
     tools: int,
-    images: int,
+    found: Media = NO_MEDIA,
     prompts: int = 1,
     prompt_tokens: int | None = None,
 ) -> ChatRequest:
@@ -159,7 +162,8 @@ def _request(
         stream_options=stream_options,
         tools=tools,
         needs=frozenset(needs),
-        images=images,
+        images=len(found.pictures),
+        media=found,
         session=_session(parsed.prompt_cache_key) or _session(parsed.session_id),
         text=text,
         prompts=prompts,

@@ -31,6 +31,6 @@ def conversation_request(surface: str, parsed: Conversation, members: tuple[Memb
     if len(messages) + sum(map(len, contents)) > MAX_MESSAGES:
         raise MalformedRequest(f"messages hold more than {MAX_MESSAGES} messages and parts", param="messages")
     tools = b"" if bytes(parsed.tools) == b"null" else bytes(parsed.tools)
-    needs, images = media(contents)
+    needs, found = media(contents)
     text = render_chat(tools, messages)
-    return plain_request(surface, parsed.model, text, members, images=images, needs=needs)
+    return plain_request(surface, parsed.model, text, members, images=len(found.pictures), needs=needs)

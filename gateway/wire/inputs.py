@@ -129,4 +129,4 @@ def _loose(data: bytes) -> tuple[bytes, int]:
     except msgspec.MsgspecError:
         return data, 0  # not the usual shape: the engine will say what it thinks of it
     texts = [part.encode() if isinstance(part, str) else render_part(part) for part in parts]
-    return b"\n".join(texts), media([parts])[1]
+    return b"\n".join(texts), len(media([parts])[1].pictures)
