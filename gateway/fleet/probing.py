@@ -106,9 +106,24 @@ async def _bounded(reply: aiohttp.ClientResponse) -> bytes:
     return b"".join(parts)
 
 
+_WORDS: tuple[tuple[type[BaseException], str], ...] = (
+    (aiohttp.ClientConnectorDNSError, "its host name is not known"),
+    (aiohttp.ClientConnectorCertificateError, "its certificate is not trusted"),
+    (aiohttp.ClientSSLError, "TLS can't be agreed upon"),
+    (TimeoutError, "no answer in time"),
+    (aiohttp.ServerDisconnectedError, "it closed the connection"),
+    (aiohttp.ClientConnectionError, "no connection"),
+    (aiohttp.ClientPayloadError, "its answer was cut"),
+    (aiohttp.ClientResponseError, "its answer is no HTTP"),
+)
+"""The first that fits, for errors of which the system has no name."""
+
+
 def _plain(error: BaseException) -> str:
     """Name an error without the URL that it may hold."""
     os_error = getattr(error, "os_error", error)
     number = getattr(os_error, "errno", None)
     # Not the error's own text: it may name the address.
-    return os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__
+    if isinstance(number, int) and number > 0:
+        return os.strerror(number)
+    return next((words for kind, words in _WORDS if isinstance(error, kind)), type(error).__name__)
