@@ -174,12 +174,10 @@ def _estimate(
         limit=limit,
         window=window,
     )
-    if SURFACES[chat.surface].kind is not Kind.GENERATION:
-        return _each(estimate, chat)
-    if not chat.media or estimate.tier == "C":
-        return estimate
-    tokens, high = experience.media.estimate(model, client.name, chat.media)
-    return replace(estimate, prompt=estimate.prompt + tokens, prompt_high=estimate.prompt_high + high)
+    if chat.media and estimate.tier != "C":
+        tokens, high = experience.media.estimate(model, client.name, chat.media)
+        estimate = replace(estimate, prompt=estimate.prompt + tokens, prompt_high=estimate.prompt_high + high)
+    return estimate if SURFACES[chat.surface].kind is Kind.GENERATION else _each(estimate, chat)
 
 
 def _each(estimate: Estimate, chat: ChatRequest) -> Estimate:
