@@ -203,8 +203,10 @@ class Experience:
                 answer = ended.output_tokens or 0 if request.n == 1 else 0
                 self.tokens.learn(model, request.client, counts, ended.prompt_tokens, lease.chain, answer)
             if request.media and counts is not None and not was_cut(lease, ended):
-                text = self.tokens.estimate(model, request.client, counts).tokens
-                self.media.learn(model, request.client, request.media, ended.prompt_tokens - text)
+                tokens = ended.media_tokens
+                if tokens is None:
+                    tokens = ended.prompt_tokens - self.tokens.estimate(model, request.client, counts).tokens
+                self.media.learn(model, request.client, request.media, tokens)
             if told is not None and ended.cached_tokens is not None:
                 self.trust.learn(holder, told, ended.prompt_tokens, ended.cached_tokens, lease.block)
         if ended.output_tokens:

@@ -71,3 +71,5 @@ class Ended:
     prefill_seconds: float | None = None
     """By the engine's own clock."""
     text_only: bool = True
+    media_tokens: int | None = None
+    """Of the prompt's: pictures, sounds and videos, where the engine tells them apart."""

@@ -38,6 +38,7 @@ def ended_of(
         tpot=meter.tpot,
         prefill_seconds=usage.prompt_seconds if usage is not None else None,
         text_only=text_only,
+        media_tokens=usage.media_tokens if usage is not None else None,
         events=meter.tokens,
     )
 

@@ -12,6 +12,7 @@ __all__ = ["MOST_TOKENS", "Usage", "UsageTally", "credible", "usage_of"]
 MOST_TOKENS = 2**24
 """What is above is no count of tokens: the largest windows are ten million."""
 _MOST_MILLISECONDS = 1e8
+_KINDS = ("image", "audio", "video")
 _TEMPLATE = 65_536
 """Tokens that an engine may add to a prompt: its template, a system prompt of its own."""
 
@@ -25,6 +26,8 @@ class Usage:
     cached_tokens: int | None = None
     prompt_seconds: float | None = None
     decode_seconds: float | None = None
+    media_tokens: int | None = None
+    """Of the prompt's: pictures, sounds and videos."""
 
 
 def usage_of(payload: Mapping[str, Any]) -> Usage | None:
@@ -48,8 +51,9 @@ def usage_of(payload: Mapping[str, Any]) -> Usage | None:
         completion = _whole(timings.get("predicted_n"))
     if prompt is None and completion is None:
         return None
-    details = usage.get("prompt_tokens_details")
+    details, media = usage.get("prompt_tokens_details"), None
     if isinstance(details, dict):
+        media = _media(details)
         told = _whole(details.get("cached_tokens"))
         cached = told if told is not None else cached
     return Usage(
@@ -58,7 +62,16 @@ def usage_of(payload: Mapping[str, Any]) -> Usage | None:
         cached_tokens=cached if cached is not None and prompt is not None and cached <= prompt else None,
         prompt_seconds=_seconds(timings.get("prompt_ms")),
         decode_seconds=_seconds(timings.get("predicted_ms")),
+        media_tokens=media if media is not None and prompt is not None and media <= prompt else None,
     )
+
+
+def _media(details: Mapping[str, Any]) -> int | None:
+    """By kind: vLLM tells `multimodal_tokens`, OpenAI `audio_tokens` and some others `image_tokens` beside it."""
+    kinds = details.get("multimodal_tokens")
+    told = list(kinds.values()) if isinstance(kinds, dict) else [details.get(f"{kind}_tokens") for kind in _KINDS]
+    found = [tokens for value in told if (tokens := _whole(value)) is not None]
+    return sum(found) or None
 
 
 def credible(usage: Usage, *, prompt_bytes: int | None, budget: int | None) -> Usage:

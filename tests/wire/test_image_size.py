@@ -17,6 +17,7 @@ from gateway.wire.chat_body import Part
 from gateway.wire.image_size import MOST_PIXELS, More, Size, size_in
 from gateway.wire.inline_file import inline_file
 from gateway.wire.media import media
+from gateway.wire.usage import usage_of
 
 _PART = msgspec.json.Decoder(Part)
 
@@ -174,3 +175,21 @@ def test_documents_have_pages_by_their_size() -> None:
 
 def test_videos_are_pictures_of_no_known_size() -> None:
     assert found_in({"type": "video_url", "video_url": {"url": "x"}}) == ({"vision"}, Media((Picture(),)))
+
+
+@pytest.mark.parametrize(
+    ("details", "told"),
+    [
+        ({"multimodal_tokens": {"image": 700, "audio": 50}}, 750),
+        ({"multimodal_tokens": None, "cached_tokens": 5}, None),
+        ({"multimodal_tokens": {}}, None),
+        ({"multimodal_tokens": {"image": "700", "video": -1}}, None),
+        ({"audio_tokens": 90, "image_tokens": 10}, 100),
+        ({"audio_tokens": 0}, None),
+        ({"multimodal_tokens": {"image": 5000}}, None),  # more than the prompt has
+    ],
+)
+def test_engines_tell_the_tokens_of_media_apart(details: dict[str, object], told: int | None) -> None:
+    usage = usage_of({"usage": {"prompt_tokens": 1000, "completion_tokens": 1, "prompt_tokens_details": details}})
+    assert usage is not None
+    assert usage.media_tokens == told
