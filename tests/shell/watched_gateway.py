@@ -102,17 +102,27 @@ def watched_gateway(file: Path) -> Iterator[WatchedGateway]:
                 process.kill()
 
 
+def _unscheduled() -> float:
+    """Seconds for which this thread could have run and had no processor: the machine's other work, and not ours."""
+    try:
+        with open(f"/proc/self/task/{threading.get_native_id()}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
 class _Beat:
-    """Notes by how much the loop is late."""
+    """Notes by how much the loop is late, but for the time in which it had no processor."""
 
     def __init__(self) -> None:
         self.worst = 0.0
 
     async def run(self) -> None:
         while True:
-            before = time.monotonic()
+            before, lost = time.monotonic(), _unscheduled()
             await asyncio.sleep(BEAT_S)
-            self.worst = max(self.worst, time.monotonic() - before - BEAT_S)
+            late = time.monotonic() - before - BEAT_S
+            self.worst = max(self.worst, late - (_unscheduled() - lost))
 
     def take(self) -> float:
         worst, self.worst = self.worst, 0.0
