@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from rich import box
 from rich.console import Console
@@ -12,15 +11,13 @@ from rich.text import Text
 
 from gateway.cli.check_problems import indented
 from gateway.cli.check_view import size_text
+from gateway.cli.model_arithmetic import POOL, arithmetic
 from gateway.cli.model_report import Length, ModelReport
 from gateway.core.kv.dtype import KvDtype
 from gateway.core.kv.steps import Step
 
 __all__ = ["show_model"]
 
-_LONG_NUMBER = re.compile(r"(?<![\d.,])\d{4,}(?![\d.])")
-_MANY_BYTES = 10_240
-_POOL = "KV pool"
 _KV_NAMES = {KvDtype.F32: "32 bit", KvDtype.F16: "16 bit", KvDtype.FP8: "fp8"}
 
 
@@ -35,11 +32,11 @@ def show_model(console: Console, made: ModelReport) -> None:
         return
     _heading(console, "KV cache", _served(made))
     console.print(indented(_sequence(made), 2))
-    console.print(indented(_arithmetic(made.plan.steps), 2))
+    console.print(indented(arithmetic(made.plan.steps), 2))
     if made.memory.pool is not None:
         console.print()
         _heading(console, "Room", _room_about(made))
-        console.print(indented(_arithmetic(_room(made)), 2))
+        console.print(indented(arithmetic(_room(made)), 2))
         _warn_of_room(console, made)
     console.print()
     _heading(console, "Requests", _requests_about(made))
@@ -116,37 +113,6 @@ def _served(made: ModelReport) -> str:
     return ", ".join(parts)
 
 
-def _arithmetic(steps: Iterable[Step]) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(ratio=None, overflow="fold")
-    table.add_column(style="dim", overflow="fold")
-    table.add_column(justify="right", no_wrap=True)
-    for step in steps:
-        if step.value or step.label == _POOL:
-            table.add_row(_grouped(step.label), _grouped(step.formula), _value(step))
-    return table
-
-
-def _grouped(formula: str) -> str:
-    """A formula with its long numbers in groups of three digits."""
-    return _LONG_NUMBER.sub(lambda found: f"{int(found[0]):,}", formula)
-
-
-def _value(step: Step) -> str:
-    """Its value; many bytes in a larger unit."""
-    kind, _, rest = step.unit.partition(" ")
-    number = f"{step.value:,.0f}" if step.value == int(step.value) else f"{step.value:,.1f}"
-    if kind != "bytes":
-        return f"{number} {step.unit}"
-    short = {"": "", "a token and layer": "/token", "a request and layer": "/request", "a slot": "/slot"}
-    size = f"{number} B" if abs(step.value) < _MANY_BYTES else _signed(step.value)
-    return size + short.get(rest, f" {rest}")
-
-
-def _signed(size: float) -> str:
-    return f"-{size_text(-size)}" if size < 0 else size_text(size)
-
-
 def _sequence(made: ModelReport) -> Text:
     """Bytes of one sequence over all devices, before an engine rounds it to blocks."""
     kv = made.found.described.shape.kv(made.deployment.kv_dtype, made.deployment.tensor_parallel)
@@ -183,7 +149,7 @@ def _room(made: ModelReport) -> list[Step]:
         steps.append(Step("weights", made.weights_format, -memory.weights, "bytes"))
         steps.append(Step("working space", "activations, graphs, libraries", -memory.working, "bytes"))
     pool = memory.pool or 0
-    steps.append(Step(_POOL, "what is left, on each device" if made.deployment.ranks > 1 else "", pool, "bytes"))
+    steps.append(Step(POOL, "what is left, on each device" if made.deployment.ranks > 1 else "", pool, "bytes"))
     if plan is not None and pool:
         steps += plan.steps_in(pool)
     return steps

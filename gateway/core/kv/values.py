@@ -39,7 +39,7 @@ class Values:
             if default is None:
                 raise ModelFileError(f"{self.spelled(keys[0])} is missing")
             return default
-        if isinstance(found, float) and found == int(found):
+        if isinstance(found, float) and found.is_integer():
             found = int(found)
         if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < _LARGEST:
             raise ModelFileError(f"{self._named(keys)} must be a whole number, not {_shown(found)}")
@@ -85,6 +85,15 @@ class Values:
         if found is not None and not isinstance(found, list):
             raise ModelFileError(f"{self.spelled(key)} must be a list, not {_shown(found)}")
         return found
+
+    def numbers(self, key: str) -> tuple[int, ...] | None:
+        """A list of whole numbers (of layers), or None when absent; raises ModelFileError when it is something else."""
+        found = self.listed(key)
+        if found is None:
+            return None
+        if not all(isinstance(one, int) and 0 <= one < _LARGEST for one in found):
+            raise ModelFileError(f"{self.spelled(key)} must list whole numbers")
+        return tuple(found)
 
     def spelled(self, key: str) -> str:
         """A key as a person finds it in the file."""

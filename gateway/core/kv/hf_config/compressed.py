@@ -18,7 +18,8 @@ def is_compressed(values: Values) -> bool:
     """Whether the layers compress what they cache."""
     if values.listed("compress_ratios"):
         return True
-    return any(kind in _RATES for kind in values.listed("layer_types") or () if kind != "sliding_attention")
+    kinds = values.listed("layer_types") or ()
+    return any(isinstance(kind, str) and _RATES.get(kind) for kind in kinds)
 
 
 def compressed_layers(values: Values, depth: int) -> tuple[AttentionLayers, ...]:
@@ -52,7 +53,7 @@ def _ratios(values: Values, depth: int) -> tuple[int, ...]:
     kinds = values.listed("layer_types") or []
     if len(kinds) < depth:
         raise ModelFileError(f"layer_types has {len(kinds)} layers, but num_hidden_layers is {depth}")
-    unknown = next((kind for kind in kinds[:depth] if kind not in _RATES), None)
+    unknown = next((kind for kind in kinds[:depth] if not isinstance(kind, str) or kind not in _RATES), None)
     if unknown is not None:
         raise ModelFileError(f"layer_types names a kind of layer that is not known: {str(unknown)[:40]!r}")
     return tuple(values.whole(f"compress_rates.{kind}", default=_RATES[kind]) for kind in kinds[:depth])

@@ -76,7 +76,7 @@ def sparse_layers(values: Values, depth: int) -> tuple[bool | None, ...]:
     if isinstance(frequency, list):
         return tuple(bool(one) for one in frequency[:depth])
     first = values.whole("first_k_dense_replace", "moe_layer_start_index", default=0)
-    dense_only = set(values.listed("mlp_only_layers") or ())
+    dense_only = set(values.numbers("mlp_only_layers") or ())
     every = values.whole("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", default=1) or 1
     if period := values.whole("expert_layer_period", default=0):
         offset = values.whole("expert_layer_offset", default=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from gateway.core.kv.described import ModelFileError
@@ -100,18 +100,18 @@ def _from_numbers(values: Values, depth: int) -> tuple[LayerKind, ...] | None:
 
 def _from_indices(values: Values, depth: int) -> tuple[LayerKind, ...] | None:
     """Lists of the layers that have attention, the others being something else."""
-    if listed := values.listed("linear_attn_config.full_attn_layers"):
+    if listed := values.numbers("linear_attn_config.full_attn_layers"):
         return _chosen([number - 1 for number in listed], depth, LayerKind.LINEAR)
-    if listed := values.listed("full_attn_idxs"):
+    if listed := values.numbers("full_attn_idxs"):
         return _chosen(listed, depth, LayerKind.CONVOLUTION)
-    if listed := values.listed("attn_layer_indices"):
+    if listed := values.numbers("attn_layer_indices"):
         return _chosen(listed, depth, LayerKind.MAMBA)
-    if listed := values.listed("hybrid_layer_ids"):
+    if listed := values.numbers("hybrid_layer_ids"):
         return tuple(LayerKind.PARALLEL if layer in set(listed) else LayerKind.MAMBA for layer in range(depth))
     return None
 
 
-def _chosen(full: list[int], depth: int, other: LayerKind) -> tuple[LayerKind, ...]:
+def _chosen(full: Sequence[int], depth: int, other: LayerKind) -> tuple[LayerKind, ...]:
     chosen = set(full)
     return tuple(LayerKind.FULL if layer in chosen else other for layer in range(depth))
 

@@ -52,7 +52,8 @@ def _from_bits(stated: Mapping[str, Any]) -> str:
     if isinstance(weights, Mapping):
         floating = weights.get("type") == "float"
         known = {(4, True): "nvfp4", (4, False): "int4", (8, True): "fp8", (8, False): "int8"}
-        return known.get((weights.get("num_bits") or 16, floating), "bf16")
+        bits = weights.get("num_bits")
+        return known.get((bits, floating), "bf16") if isinstance(bits, int) else "bf16"
     return "bf16"
 
 

@@ -13,6 +13,7 @@ __all__ = ["recurrent_layer"]
 
 _KDA_KEYS = ("linear_attn_config.num_heads", "linear_num_heads")
 _MAMBA_HEADS = ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads")
+_MAMBA_WIDTH = ("mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim")
 _STATE = ("ssm_state_size", "mamba_d_state", "state_size")
 _KERNEL = ("mamba_d_conv", "conv_kernel", "d_conv")
 
@@ -65,8 +66,9 @@ def _mamba(values: Values) -> AttentionLayers:
             inner = values.positive("intermediate_size", "d_inner", default=inner)
         return Mamba1(1, inner, state, kernel)
     heads = values.positive(*_MAMBA_HEADS)
-    width = values.get("mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim")
-    if not isinstance(width, int):  # "auto", or left out
+    if values.get(*_MAMBA_WIDTH) not in (None, "auto"):
+        width = values.positive(*_MAMBA_WIDTH)
+    else:
         inner = values.whole("mamba_d_ssm", default=0) or values.whole("mamba_expand", "expand", default=2) * hidden
         width = inner // heads
     groups = values.positive("n_groups", "mamba_n_groups", "mamba_ngroups", default=1)
