@@ -17,14 +17,14 @@ from gateway import clock
 from gateway.core.admission import refuse
 from gateway.core.decide import decide
 from gateway.core.decision import Decision, Verdict
-from gateway.core.lease import Ended, Lease
+from gateway.core.lease import Ahead, Ended, Lease
+from gateway.core.line import Line
 from gateway.core.plan import Plan
 from gateway.core.prefix.chain import Chain
 from gateway.core.pump import pump
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.core.snapshot import Snapshot
-from gateway.core.waiting import Waiting
 from gateway.errors import GatewayError, StoreError
 from gateway.fleet.leases import Leases
 from gateway.telemetry.log import log_failure
@@ -50,6 +50,8 @@ class _Arrival:
     """Version of the prefix beliefs that its hits were taken from."""
     grants: int = 0
     waited: bool = False
+    ahead: Ahead | None = None
+    """Who stood before it when it came, if anybody did."""
 
 
 class Dispatcher:
@@ -70,7 +72,8 @@ class Dispatcher:
         self._observer = observer
         self._now = now
         self._roll = roll
-        self._waiting = Waiting(plan.queue, plan.classes)
+        self._line = Line(plan, leases.experience)
+        self._waiting = self._line.waiting
         self._arrivals: dict[str, _Arrival] = {}
         self._fresh: list[_Arrival] = []
         self._wake = asyncio.Event()
@@ -105,7 +108,7 @@ class Dispatcher:
     def replan(self, plan: Plan) -> None:
         """Take a new policy: running requests are untouched, waiting ones are decided by it from now on."""
         self.plan = plan
-        self._waiting.limits, self._waiting.classes = plan.queue, plan.classes
+        self._line.replan(plan)
         self.leases.replan(plan)
 
     def waiting(self) -> dict[str, int]:
@@ -153,9 +156,10 @@ class Dispatcher:
         for arrival in fresh:
             if arrival.request.id not in self._arrivals:
                 continue  # left already
+            arrival.request = self._line.welcome(arrival.request, arrival.chain, self._now())
             if not self._waiting.length(arrival.request.model):
                 self.leases.experience.drained(arrival.request.model, self._now()).restart(self._now())
-            if self._waiting.length(arrival.request.model) and self._never(arrival):
+            elif self._turned_away(arrival):
                 continue
             if not self._waiting.offer(arrival.request):
                 if not pumped:
@@ -168,13 +172,21 @@ class Dispatcher:
         if not pumped:
             await self._pump()
 
-    def _never(self, arrival: _Arrival) -> bool:
-        """Turn away at once what nothing here can ever serve: whoever waits behind others may not be looked at soon."""
-        snapshot = self.leases.snapshot()
-        decision = decide(self.plan, arrival.request, snapshot, snapshot.now, self._roll())
-        if decision.verdict is Verdict.REJECT:
-            self._decline(arrival, decision)
-        return decision.verdict is Verdict.REJECT
+    def _turned_away(self, arrival: _Arrival) -> bool:
+        """Turn away at once what nothing here can ever serve, or would only after too long.
+
+        Whoever waits behind others may not be looked at soon. Of the rest it is noted who stands before it.
+        """
+        snapshot, request, roll = self.leases.snapshot(), arrival.request, self._roll()
+        decision = decide(self.plan, request, snapshot, snapshot.now, roll)
+        if decision.verdict is not Verdict.REJECT:
+            if not self._line.is_long(request, snapshot):
+                arrival.ahead = self._line.ahead(request, snapshot)
+                return False
+            again = self._line.come_back(request, arrival.chain, snapshot, roll)
+            decision = refuse(request, Reason.QUEUE_FULL, snapshot.now, roll, again)
+        self._decline(arrival, decision)
+        return True
 
     async def _pump(self) -> None:
         expired = self._waiting.expired(self._now())
@@ -195,7 +207,7 @@ class Dispatcher:
             await self._carry_out([arrival.request], snapshot)
         if arrival.request.id in self._arrivals:
             roll = self._roll()
-            again = self.leases.experience.time_to_drain(self._waiting, request, snapshot, roll)
+            again = self._line.come_back(request, arrival.chain, snapshot, roll)
             self._decline(arrival, refuse(arrival.request, Reason.QUEUE_FULL, snapshot.now, roll, again))
 
     async def _carry_out(
@@ -236,6 +248,7 @@ class Dispatcher:
             return False
         if lease is None:
             return True
+        lease.ahead = arrival.ahead
         self._observer.decided(request, decision)
         self._forget(arrival, lease)
         if arrival.answer.done():  # the client left while the store was asked
@@ -247,7 +260,7 @@ class Dispatcher:
     def _decline(self, arrival: _Arrival, decision: Decision) -> None:
         if decision.reason is Reason.QUEUE_TIMEOUT:
             request = arrival.request
-            again = self.leases.experience.time_to_drain(self._waiting, request, self.leases.snapshot(), decision.roll)
+            again = self._line.come_back(request, arrival.chain, self.leases.snapshot(), decision.roll)
             decision = replace(decision, retry_after=again)
             if not self.leases.running.has_room(request):
                 decision = replace(decision, reason=Reason.OVER_QUOTA)

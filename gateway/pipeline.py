@@ -225,7 +225,9 @@ class Pipeline:
 
         def fields() -> tuple[tuple[str, str], ...]:
             ttft, request = meter.ttft, lease.request
-            return answer_headers(lease.decision, lease.backend, request.id, lease.queued, ttft, out.dropped)
+            return answer_headers(
+                lease.decision, lease.backend, request.id, lease.queued, ttft, out.dropped, lease.ahead
+            )
 
         def first_token() -> None:
             self._dispatcher.leases.first_token(lease)

@@ -76,7 +76,13 @@ def compile_policy(policy: Policy, version: int = 0) -> Plan:
         backends=tuple(backend(spec, policy.catalogue.catalogue) for spec in policy.backends),
         routes={spec.name: _route(spec) for spec in policy.models},
         classes=classes,
-        queue=QueueLimits(policy.queue.length, policy.queue.wait, policy.queue.aging),
+        queue=QueueLimits(
+            policy.queue.length,
+            policy.queue.wait,
+            policy.queue.aging,
+            tokens=policy.queue.tokens,
+            work=policy.queue.work,
+        ),
         costs=RoutingCosts(
             harm=policy.routing.harm,
             move_share=policy.routing.move_penalty.share,

@@ -147,6 +147,10 @@ class QueueSpec(Spec):
     """The longest a request waits before it is refused."""
     aging: Annotated[Duration, Field(gt=0)] = 15.0
     """The longest that a request which would fit is passed over by smaller ones."""
+    tokens: Annotated[Tokens, Field(gt=0)] | None = None
+    """Tokens, prompts and expected answers, that may wait; left out: any number."""
+    work: Annotated[Duration, Field(gt=0)] | None = None
+    """What waits may take the backends so long to serve; the next one is refused at once. Left out: `wait` decides."""
 
 
 class BreakerSpec(Spec):

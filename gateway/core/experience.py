@@ -5,6 +5,7 @@ Every answer teaches here once, when its lease is settled; every decision reads 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.core.account import Totals
@@ -24,10 +25,8 @@ from gateway.core.prefix.reuse import Match
 from gateway.core.prefix.sharing import Sharing
 from gateway.core.prefix.trust import PrefixTrust
 from gateway.core.request import Estimate, Hit, Request
-from gateway.core.scheduling import retry_after
 from gateway.core.snapshot import BackendView, Snapshot
 from gateway.core.truncation import was_cut
-from gateway.core.waiting import Waiting
 
 __all__ = ["Experience", "backend_of"]
 
@@ -96,12 +95,12 @@ class Experience:
             found = self._drained[model] = DrainRate(now)
         return found
 
-    def time_to_drain(self, waiting: Waiting, request: Request, snapshot: Snapshot, roll: float) -> int:
-        """Seconds, 1 to 59, until what waits for the model of `request` now has been served."""
+    def seconds_to_drain(self, work: int, request: Request, snapshot: Snapshot) -> float:
+        """Seconds in which so many tokens of work for the model of `request` are served; infinite if nobody does."""
         estimate = next(iter(request.estimates.values()), None)
         expected = expected_rate(snapshot.views, request.estimates, estimate) if estimate is not None else 0.0
         rate = self.drained(request.model, snapshot.now).rate(snapshot.now, expected, cost_of(request))
-        return retry_after(waiting.work(request.model), rate, roll)
+        return work / rate if rate > 0.0 else math.inf
 
     # --- how warm
 
@@ -136,7 +135,8 @@ class Experience:
         holder = _holder(lease.backend, lease.offer.model)
         if view.pool > 0:
             # Slots keep whole sequences, one each; paged caches share blocks and evict the least recently used.
-            self.prefixes.register(holder, view.pool, view.slots if view.backend.keeps_sequences else None)
+            sequences = (view.kept or view.slots) if view.backend.keeps_sequences else None
+            self.prefixes.register(holder, view.pool, sequences)
         footprint = lease.decision.footprint
         self._told[lease.id] = self.prefixes.match(lease.chain, (holder,))[holder]
         if footprint is not None:
@@ -188,6 +188,14 @@ class Experience:
         """(prefill, decode): observed over predicted seconds of that backend."""
         pace = self.paces.get(backend)
         return pace.factors(now) if pace is not None else (1.0, 1.0)
+
+    def residual(self, backend: str) -> float | None:
+        """Observed over predicted seconds, as was learned last of that backend; None once it has been asked for."""
+        pace = self.paces.get(backend)
+        if pace is None:
+            return None
+        found, pace.residual = pace.residual, None
+        return found
 
     # --- learning
 

@@ -11,7 +11,15 @@ from gateway.core.prefix.chain import Chain
 from gateway.core.request import Request
 from gateway.core.service import Service
 
-__all__ = ["Ended", "Lease"]
+__all__ = ["Ahead", "Ended", "Lease"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What stands before a request in the queue: requests, and the seconds in which they should have been served."""
+
+    requests: int
+    seconds: float
 
 
 @dataclass(slots=True, eq=False)
@@ -28,6 +36,8 @@ class Lease:
     granted_at: float
     service: Service | None = None
     """What it is expected to take of its device; None where nobody counts that."""
+    ahead: Ahead | None = None
+    """Who stood before its request in the queue when it came; None: nobody did."""
     generated: int = 0
     """Output tokens so far, of all choices."""
     extended: int = 0

@@ -14,6 +14,11 @@ from gateway.core.media import NO_MEDIA, Media
 
 __all__ = ["Consent", "Estimate", "Hit", "Request"]
 
+SURE = 3
+"""Margins of an estimate, each of which 95 % of prompts stay within, that all but a few in a thousand stay within."""
+UNLIKE = 0.25
+"""Share of a prompt that it may have more than what was learned of other prompts says, where none of it was counted."""
+
 
 class Consent(IntEnum):
     """How far a fallback may go from the model that was asked for."""
@@ -53,6 +58,14 @@ class Estimate:
         """Tokens that the prompt has at least: only below this nothing may be refused for its length."""
         low = max(1, 2 * self.prompt - self.prompt_high)
         return low if self.prompt_floor is None or low < self.prompt_floor else max(1, self.prompt_floor)
+
+    @property
+    def prompt_most(self) -> int:
+        """Tokens that the prompt has at most, for all but a few in ten thousand."""
+        margin = SURE * (self.prompt_high - self.prompt)
+        if self.tier == "A":
+            margin = max(margin, trunc(UNLIKE * self.prompt))
+        return self.prompt + margin
 
     @property
     def described(self) -> str:

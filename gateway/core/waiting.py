@@ -76,6 +76,8 @@ class Waiting:
         """By class: service of each client."""
         self._sessions_served: dict[tuple[str, str], Counters] = {}
         """By class and client: service of each session."""
+        self._promised: dict[str, float] = {}
+        """By id: when those were told to come back who have."""
         self._arrivals = Soonest(self._of)
         self._deadlines = Soonest(self._of)
         self._front: str | None = None
@@ -112,18 +114,21 @@ class Waiting:
     def offer(self, request: Request) -> bool:
         """Take a request in; False, and nothing happens, when the queue of its model is full.
 
-        Later attempts are always taken: they were let in before, and no more of them come than there were places.
+        Later attempts are always taken: they were let in before, and no more of them come than there were places. So
+        are those who come back when they were told to.
         Raises ValueError when a request of this id waits already.
         """
         if request.id in self._of:
             raise ValueError(f"request {request.id} already waits")
-        if not request.attempt and self.is_full(request):
+        if not request.attempt and request.promised is None and self.is_full(request):
             return False
         key = FlowKey(request.klass, request.client, request.session or "", request.model)
         flow = self._open(key)
         self._number += 1
         flow.add(request, self._number)
         self._of[request.id] = flow
+        if request.promised is not None:
+            self._promised[request.id] = request.promised
         self._lengths[key.model] = self._lengths.get(key.model, 0) + 1
         self._work[key.model] = self._work.get(key.model, 0) + cost_of(request)
         self._arrivals.add(request.arrival, request.id, len(self._of))
@@ -155,6 +160,7 @@ class Waiting:
         if flow is None:
             return None
         request, key = flow.take(request_id), flow.key
+        self._promised.pop(request_id, None)
         if dispatched:
             self._since = 0 if request_id == self._front else self._since + 1
             if service is not None:
@@ -193,7 +199,8 @@ class Waiting:
         """The waiting requests, the one to be considered first first.
 
         In front, once in 20 dispatches, stands the one that waited longest, if longer than `limits.aging`: it stays
-        there until it has room. More of them would undo the shares, since under load all have aged.
+        there until it has room. More of them would undo the shares, since under load all have aged. Then come those
+        who were told to come back now: they have waited elsewhere.
         """
         order = Order()
         self._front = None
@@ -207,16 +214,21 @@ class Waiting:
         """The dispatches, played through on copies of the counters."""
         if front is not None:
             yield self._of[front].get(front)
+        first = {front} if front is not None else set()
+        for name in sorted(self._promised, key=self._promised.__getitem__):
+            if name not in first:
+                first.add(name)
+                yield self._of[name].get(name)
         if len(self._of) == 1:  # an idle gateway's arrival: nothing to put in order
             for flow in self._of.values():
-                yield from (request for request in flow if request.id != front)
+                yield from (request for request in flow if request.id not in first)
             return
         classes = (
             (self._classes_served.served[klass], self._weight(klass), self._clients(klass, skipped))
             for klass in self._lanes
         )
         for request in in_turn(classes, self.prices.of):
-            if request.id != front:
+            if request.id not in first:
                 yield request
 
     def _clients(self, klass: str, skipped: set[str]) -> Iterator[Request]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.core.admission import limits_of, refuse
+from gateway.core.decide import decide
 from gateway.core.decision import Decision, Verdict
 from gateway.core.estimators.prompt_tokens import TextCounts
 from gateway.core.experience import Experience
@@ -18,6 +19,7 @@ from gateway.core.failure import FailureKind
 from gateway.core.growing import further_output
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Ledger, Refused, Totals
+from gateway.core.line import Line
 from gateway.core.plan import Plan
 from gateway.core.pump import pump
 from gateway.core.reasons import Reason
@@ -25,7 +27,6 @@ from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
 from gateway.core.service import service_of
 from gateway.core.snapshot import Snapshot
-from gateway.core.waiting import Waiting
 from gateway.sim.gateway_fleet import SimFleet
 from gateway.sim.gateway_flight import Pending
 
@@ -51,7 +52,8 @@ class Desk:
         self.fleet = fleet
         self.ledger = Ledger()
         self.experience = Experience()
-        self.waiting = Waiting(plan.queue, plan.classes)
+        self.line = Line(plan, self.experience)
+        self.waiting = self.line.waiting
         self._budget = RetryBudget(plan.retry)
         self.now = 0.0
         self._admitted = admitted
@@ -86,8 +88,11 @@ class Desk:
     def first_token(self, lease: Lease) -> None:
         """Its engine began to answer."""
         if self.ledger.first_token(lease.id, self.now):
-            self.experience.first_token(lease, self.totals(lease.backend), self.now)
+            totals = self.totals(lease.backend)
+            self.experience.first_token(lease, totals, self.now)
+            self.fleet.roster.held(lease.backend, totals, self.now)
             self.fleet.roster.progressed(lease.backend, self.now)
+            self.fleet.roster.paced(lease.backend, self.experience.residual(lease.backend), totals.running)
 
     def progress(self, lease: Lease, tokens: int) -> None:
         """So many tokens were generated since the request began; its reservation grows ahead of them."""
@@ -105,9 +110,11 @@ class Desk:
         if lease.service is not None:
             actual = lease.service.actual(ended, self.now - lease.granted_at)
             self.waiting.correct(lease.request, actual - lease.service.predicted)
-        self.fleet.roster.held(lease.backend, self.totals(lease.backend))
+        self.fleet.roster.held(lease.backend, before := self.totals(lease.backend), self.now)
         self.ledger.settle(lease.id, self.now, until, self.experience.orphans(lease))
-        self.experience.learn(lease, ended, counts, self.totals(lease.backend), self.now)
+        self.fleet.roster.held(lease.backend, after := self.totals(lease.backend), self.now)
+        self.experience.learn(lease, ended, counts, after, self.now)
+        self.fleet.roster.paced(lease.backend, self.experience.residual(lease.backend), before.running)
         if ended.completed:
             self.fleet.roster.succeeded(lease.backend, self.now)
         elif ended.failure is not None:
@@ -131,11 +138,29 @@ class Desk:
         while self._fresh:
             fresh, self._fresh = self._fresh, []
             for pending in fresh:
+                pending.request = self.line.welcome(pending.request, pending.chain, self.now)
+                if self._turned_away(pending):
+                    continue
                 if not self.waiting.offer(pending.request):
                     self._pump()
                     if not self.waiting.offer(pending.request):
                         self._at_the_door(pending)
             self._pump()
+
+    def _turned_away(self, pending: Pending) -> bool:
+        """Whether it would wait too long behind others, or for ever."""
+        request, snapshot, roll = pending.request, self.snapshot(), self._roll()
+        if not self.waiting.length(request.model):
+            self.experience.drained(request.model, self.now).restart(self.now)
+            return False
+        decision = decide(self.plan, request, snapshot, self.now, roll)
+        if decision.verdict is not Verdict.REJECT:
+            if not self.line.is_long(request, snapshot):
+                return False
+            again = self.line.come_back(request, pending.chain, snapshot, roll)
+            decision = refuse(request, Reason.QUEUE_FULL, self.now, roll, again)
+        self._decline(decision)
+        return True
 
     def _pump(self) -> None:
         expired = self.waiting.expired(self.now)
@@ -153,7 +178,7 @@ class Desk:
             self._carry_out([request], snapshot)
         if request.id in self._pending:
             roll = self._roll()
-            again = self.experience.time_to_drain(self.waiting, request, snapshot, roll)
+            again = self.line.come_back(request, pending.chain, snapshot, roll)
             self._decline(refuse(request, Reason.QUEUE_FULL, self.now, roll, again))
 
     def _carry_out(
@@ -181,7 +206,7 @@ class Desk:
         reply = self.ledger.reserve(lease_id, view.name, footprint, decision.predicted_prefill, limits, self.now)
         if isinstance(reply, Refused):
             return False
-        self.fleet.roster.held(view.name, reply.totals)
+        self.fleet.roster.held(view.name, reply.totals, self.now)
         service = service_of(decision, view, offer)
         lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self.now, service)
         self.experience.sent(lease, view)
@@ -191,6 +216,10 @@ class Desk:
         return True
 
     def _decline(self, decision: Decision) -> None:
+        pending = self._pending.get(decision.request)
+        if pending is not None and decision.reason is Reason.QUEUE_TIMEOUT:
+            again = self.line.come_back(pending.request, pending.chain, self.snapshot(), decision.roll)
+            decision = replace(decision, retry_after=again)
         self.forget(decision.request)
         self._declined(decision)
 

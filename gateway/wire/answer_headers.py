@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.core.decision import Decision
+from gateway.core.lease import Ahead
 
 __all__ = ["answer_headers"]
 
@@ -14,11 +15,12 @@ def answer_headers(
     queued: float,
     ttft: float | None,
     dropped: tuple[str, ...] = (),
+    ahead: Ahead | None = None,
 ) -> tuple[tuple[str, str], ...]:
     """Return `x-kvgate-*` and `server-timing` (milliseconds, as the field's standard has it).
 
     `queued` seconds in the gateway; `ttft` seconds from sending to the first token, None while it is not known.
-    `dropped`: members of the request's body that the engine did not get.
+    `dropped`: members of the request's body that the engine did not get. `ahead`: who stood before it in the queue.
     """
     timing = [f"queue;dur={queued * 1000:.1f}"]
     if decision.predicted_prefill:
@@ -30,6 +32,11 @@ def answer_headers(
         ("x-kvgate-decision", decision_id),
         ("server-timing", ", ".join(timing)),
     ]
+    if ahead is not None:
+        # Requests before it, and seconds to its start: as predicted when it came, and as it was.
+        fields.append(
+            ("x-kvgate-queue", f"ahead={ahead.requests}, predicted={_within(ahead.seconds)}, waited={queued:.1f}")
+        )
     if decision.tier > 0:
         fields.append(("x-kvgate-fallback", decision.model or ""))
     if decision.footprint is not None and decision.footprint.max_tokens is not None:
@@ -37,3 +44,7 @@ def answer_headers(
     if dropped:
         fields.append(("x-kvgate-dropped", ", ".join(dropped)))
     return tuple(fields)
+
+
+def _within(seconds: float) -> str:
+    return f"{min(seconds, 9999.9):.1f}"

@@ -477,13 +477,13 @@ async def test_a_full_queue_tells_when_it_will_have_drained(make: Make) -> None:
     waiting = [rig.submit(request(f"w{n}", output=20)) for n in range(4)]
     await turns()
 
-    async def told() -> int:
+    async def told(client: str) -> int:
         with pytest.raises(Saturated) as refused:
-            await rig.submit(request(output=20))
+            await rig.submit(request(f"told {client}", output=20, client=client))
         return int(refused.value.retry_after or 0)
 
     # Nothing has ended yet: what the speeds promise.
-    assert 1 <= await told() <= 5
+    assert 1 <= await told("early") <= 5
     for _ in range(8):
         # Each takes ten seconds in fact, and so does the next.
         rig.pass_time(5.0)
@@ -491,10 +491,70 @@ async def test_a_full_queue_tells_when_it_will_have_drained(make: Make) -> None:
         running.append(await waiting.pop(0))
         waiting.append(rig.submit(request(f"x{rig.clock.now}", output=20)))
         await turns()
-    assert 15 <= await told() <= 40
+    assert 12 <= await told("later") <= 40
     for task in waiting:
         task.cancel()
     end(rig, *running)
+    await turns()
+
+
+async def test_who_comes_back_when_told_has_a_place_before_those_who_came_meanwhile(make: Make) -> None:
+    rig = make(slots=1, queue=QueueLimits(length=2, wait=600.0))
+    running = [await rig.submit(request("r0", output=20))]
+    waiting = [rig.submit(request(f"w{n}", output=20)) for n in range(2)]
+    await turns()
+    with pytest.raises(Saturated) as refused:
+        await rig.submit(request("told", client="back", output=20))
+    again = refused.value.retry_after
+    assert again is not None
+    early = rig.submit(request("too early", client="back", output=20))
+    await turns()
+    assert isinstance(early.exception(), Saturated), "its time has not come"
+    rig.pass_time(again)
+    back = rig.submit(request("back", client="back", output=20))
+    other = rig.submit(request("other", client="else", output=20))
+    await turns()
+    assert isinstance(other.exception(), Saturated), "the queue is as full as before"
+    assert not back.done()
+    end(rig, running.pop())
+    assert (await back).request.id == "back"
+    assert not any(task.done() for task in waiting)
+    for task in waiting:
+        task.cancel()
+    end(rig, await back)
+    await turns()
+
+
+async def test_what_waits_is_bounded_in_seconds(make: Make) -> None:
+    rig = make(slots=1, queue=QueueLimits(length=100, wait=600.0, work=0.5))
+    running = await rig.submit(request("r0", output=200))
+    tasks = [rig.submit(request(f"w{n}", output=200, client=f"c{n}")) for n in range(10)]
+    await turns()
+    turned_away = [task for task in tasks if task.done()]
+    assert 0 < len(turned_away) < 10
+    assert all(isinstance(task.exception(), Saturated) for task in turned_away)
+    for task in tasks:
+        task.cancel()
+    end(rig, running)
+    await turns()
+
+
+async def test_who_stood_before_it_is_known_on_admission(make: Make) -> None:
+    rig = make(slots=1, queue=QueueLimits(length=100, wait=600.0))
+    running = await rig.submit(request("r0", output=200))
+    assert running.ahead is None
+    tasks = [rig.submit(request(f"w{n}", output=200)) for n in range(3)]
+    await turns()
+    ends = [running]
+    for number, task in enumerate(tasks):
+        end(rig, ends[-1])
+        lease = await task
+        ends.append(lease)
+        if number:
+            assert lease.ahead is not None
+            assert lease.ahead.requests == number
+            assert lease.ahead.seconds > 0.0
+    end(rig, ends[-1])
     await turns()
 
 
