@@ -35,6 +35,7 @@ class Asked:
     surface: str
     body: bytes
     chat: dict[str, Any]
+    client: str = ""
 
 
 @cache
@@ -130,21 +131,23 @@ def _tool(rng: random.Random) -> dict[str, Any]:
     }
 
 
-KINDS = (*PROSE, "documentation", "Python", "JSON", "logs", "base64", "tool schemas", "captures", "mixed")
+_TEXTS = (*PROSE, "documentation", "Python", "JSON", "logs", "base64")
+_AGENTS = ("claude-code", "codex", "opencode")
+KINDS = (*_TEXTS, "tool schemas", "mixed", *_AGENTS)
+"""What requests are about; of agents those that were recorded."""
 
 
 def request(kind: str, rng: random.Random) -> Asked:
     """One request of a kind: a system text and a few messages, as a client of chat completions sends it."""
-    if kind == "captures":
-        return rng.choice(captured())
+    if kind in _AGENTS:
+        return rng.choice([asked for asked in captured() if asked.client == kind])
     size, tools = int(min(60_000, rng.lognormvariate(8.0, 0.8))) + 300, []
     if kind == "tool schemas":
         tools = [_tool(rng) for _ in range(rng.randrange(4, 20))]
     messages = [{"role": "system", "content": _prose("English", rng, 120).strip()}]
-    inner = [k for k in KINDS if k not in ("captures", "mixed", "tool schemas")]
     parts = rng.randrange(1, 5)
     for i in range(parts):
-        of = rng.choice(inner) if kind == "mixed" else "English" if kind == "tool schemas" else kind
+        of = rng.choice(_TEXTS) if kind == "mixed" else "English" if kind == "tool schemas" else kind
         content: Any = text_of(of, rng, 200 if kind == "tool schemas" else size // parts)
         if i % 2 == 0 and rng.random() < 0.3:
             content = [{"type": "text", "text": content[:100]}, {"type": "text", "text": content[100:]}]
@@ -171,7 +174,7 @@ def _captured(folder: Path) -> Iterator[Asked]:
             translate = to_hub(surface, "chat")
             chat = json.loads(translate(data).body) if translate is not None else sent.body
             if chat.get("messages"):
-                yield Asked(surface, data, chat)
+                yield Asked(surface, data, chat, file.stem)
 
 
 def conversation(
@@ -181,8 +184,7 @@ def conversation(
 
     System text and tools are together some 30 to 60 kB, as coding agents send them (recordings/clients).
     """
-    kinds = [k for k in KINDS if k not in ("captures", "mixed", "tool schemas", "base64")]
-    kind = rng.choice(kinds)
+    kind = rng.choice([text for text in _TEXTS if text != "base64"])
     tools = [_tool(rng) for _ in range(rng.randrange(8, 24))] if rng.random() < 0.7 else []
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": _prose("English", rng, rng.randrange(16_000, 40_000))},

@@ -97,6 +97,8 @@ class TextCounts:
     """Features of reasoning, which templates render since the last question at most: of a whole prompt that part."""
     past_thought: tuple[float, ...] = ()
     """Of a whole prompt: features of the reasoning before its last question."""
+    bare: bool = False
+    """There is no system text: some templates then bring their own."""
     answer: bool = False
     """It is one message, and the assistant's."""
     turns: tuple[TextCounts, ...] = field(default=(), repr=False)
@@ -162,6 +164,7 @@ def count_prompt(
         offered=offered,
         thought=count_text(new).features if new else (),
         past_thought=count_text(past).features if past else (),
+        bare=not text.startswith((b"system\n", b"developer\n"), tool_bytes),
         turns=turns,
     )
 

@@ -20,7 +20,8 @@ __all__ = ["GROUPS", "Prior", "contributions", "least_tokens", "prior_of"]
 class Structure:
     """Tokens that a chat template adds: a message, a tool result with its call, a tool, if there are any, a request.
 
-    `schema`: what the tools' JSON becomes, as a factor on its own tokens.
+    `schema`: what the tools' JSON becomes, as a factor on its own tokens. `system`: its own,
+    where there is no other.
     """
 
     message: float = 3.0
@@ -29,6 +30,7 @@ class Structure:
     schema: float = 1.1
     tools: float = 50.0
     request: float = 6.0
+    system: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ _STRUCTURE = {
     "deepseek": Structure(0.3, 5.0, -10.0, 1.12, 90.0, 1.0),
     "o200k": Structure(3.3, 30.0, -14.0, 0.86, 5.0, 64.0),
     "llama3": Structure(3.2, 30.0, 12.0, 1.35, 32.0, 25.0),
-    "smollm": Structure(3.1, 25.0, 18.0, 1.22, 17.0, 3.0),
+    "smollm": Structure(3.1, 25.0, 18.0, 1.22, 17.0, 3.0, 21.0),
 }
 _UNKNOWN = Prior(
     tuple(sum(column) / len(column) for column in zip(*(_TEXT[f] for f in _TEXT if f != "smollm"), strict=True)),
@@ -169,7 +171,8 @@ def contributions(prior: Prior, counts: TextCounts) -> list[float]:
     text = list(map(mul, prior.text, counts.features))
     found = [sum([text[i] for i in indices]) for indices in _INDICES]
     add = prior.structure
-    found.append(add.message * counts.messages + add.result * counts.results + add.request)
+    frame = add.request + add.system if counts.bare else add.request
+    found.append(add.message * counts.messages + add.result * counts.results + frame)
     schemas = add.schema * sum(map(mul, prior.text, counts.offered))
     found.append(schemas + add.tool * counts.tools + add.tools if counts.tools else 0.0)
     found.append(sum(map(mul, prior.text, counts.thought)))
