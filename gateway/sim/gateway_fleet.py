@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gateway.config.endpoint import Endpoint
 from gateway.core.experience import Experience
+from gateway.core.kv.engine_pool import EnginePool
 from gateway.core.ledger import Ledger
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Snapshot
@@ -83,9 +84,15 @@ def _facts(engine: EngineModel) -> Facts:
         slots=profile.max_num_seqs,
         pool_tokens=profile.kv_cache_size_tokens,
         block=profile.block_size,
+        pool=EnginePool(profile.num_blocks, profile.num_blocks / profile.blocks_for(profile.max_model_len)),
     )
 
 
 def _load(engine: EngineModel) -> Load:
     scheduler = engine.scheduler
-    return Load(running=scheduler.running, waiting=scheduler.waiting, kv_usage=scheduler.kv_usage)
+    return Load(
+        running=scheduler.running,
+        waiting=scheduler.waiting,
+        kv_usage=scheduler.kv_usage,
+        preemptions=float(engine.counters.preemptions),
+    )
