@@ -9,7 +9,7 @@ from gateway.core.context_cap import Bound, window_of
 from gateway.core.kv.shape import round_up
 from gateway.core.output_quantiles import room_of
 from gateway.core.plan import Plan, Route
-from gateway.core.request import Estimate, Request
+from gateway.core.request import SURE, Estimate, Request
 from gateway.core.snapshot import BackendView
 
 __all__ = ["FLOOR_OUTPUT", "Demand", "Demands"]
@@ -139,14 +139,17 @@ def _budget(
 ) -> tuple[int, int | None, int | None]:
     """Output tokens that one choice may reach, the `max_tokens` to send (None: as the client sent it), what was wanted.
 
-    Measured from the high side of the prompt, since engines refuse a sum that is one token over the window.
+    Measured from far on the high side of the prompt, since engines refuse a sum that is one token over the window; from
+    nearer by where a likely answer would be cut short else.
     """
     asked = request.max_tokens
     wanted = asked if asked is not None else route.output_default
     ceiling = route.output_ceiling
     if ceiling is not None and (wanted is None or wanted > ceiling):
         wanted = ceiling
-    room = window - estimate.prompt_high
+    room = window - estimate.prompt - SURE * (estimate.prompt_high - estimate.prompt)
+    if room < estimate.output_high:
+        room = window - estimate.prompt_high
     if room < FLOOR_OUTPUT:
         room = max(room, floor, 1)
     if wanted is None:

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
-from math import trunc
 
 from gateway.core.admission import usable_pool
 from gateway.core.boundary import within
 from gateway.core.demand import Demand, Demands
 from gateway.core.fallback import tiers
 from gateway.core.plan import Plan, Route
-from gateway.core.request import Estimate, Request
+from gateway.core.request import Request
 from gateway.core.snapshot import BackendView, Health, Snapshot
 
-__all__ = ["Stake", "at_stake", "surely_below", "with_count"]
+__all__ = ["Stake", "at_stake", "with_count"]
 
-_SURE = 3
-"""Margins of the estimate, each of which 95 % of prompts stay within, that all but a few in a thousand stay within."""
-_UNLIKE = 0.25
-"""Share of a prompt that it may have more than what was learned of other prompts says, where none of it was counted."""
 _HOPELESS = 32
 """A prompt whose low side is so many times the limit is not counted. Estimates are most too high for runs of one sign:
 a token holds 16 to 32 of them."""
@@ -37,14 +32,6 @@ class Stake(IntEnum):
     """It may be too long for a backend that it is sent to."""
     REFUSAL = 3
     """It is refused everywhere by its estimate."""
-
-
-def surely_below(estimate: Estimate) -> int:
-    """Tokens that the prompt has at most, for all but a few in ten thousand."""
-    margin = _SURE * (estimate.prompt_high - estimate.prompt)
-    if estimate.tier == "A":
-        margin = max(margin, trunc(_UNLIKE * estimate.prompt))
-    return estimate.prompt + margin
 
 
 def at_stake(plan: Plan, request: Request, route: Route, snapshot: Snapshot) -> tuple[str, Stake]:
@@ -76,7 +63,7 @@ def _stake(request: Request, route: Route, view: BackendView, demand: Demand, *,
     estimate, window, floor = demand.estimate, demand.window, demand.floor
     if estimate.tier == "C":
         return Stake.NOTHING
-    low, high = demand.low, surely_below(estimate)
+    low, high = demand.low, estimate.prompt_most
     wanted = _wanted(request, route)
     output = wanted if wanted is not None and request.max_tokens is not None and route.fit == "refuse" else floor
     refused = _against(window, low + output, high + output)

@@ -97,7 +97,7 @@ def test_a_pool_that_holds_prompt_and_a_short_answer_is_used_to_its_end() -> Non
         (100, 512, None, None, 100),
         (9000, None, 4000, 4000, 800),
         (300, None, 4000, None, 300),
-        (30_000, None, None, 22_668, 800),
+        (30_000, None, None, 22_468, 800),
     ],
 )
 def test_output_budgets(

@@ -15,7 +15,7 @@ from gateway.core.plan import Route
 from gateway.core.reasons import Reason
 from gateway.core.request import Estimate, Request
 from gateway.core.snapshot import Health
-from gateway.core.uncertain import Stake, at_stake, surely_below
+from gateway.core.uncertain import Stake, at_stake
 from tests.core.fleet import NOW, offer, plan, request, snapshot, view
 
 ROUTE = Route("m", "m")
@@ -53,9 +53,9 @@ def test_the_band_around_a_window(prompt: int, high: int, expected: Stake) -> No
 
 
 def test_where_nothing_was_counted_a_quarter_more_is_possible() -> None:
-    assert surely_below(Estimate(1000, 1010, 5, 5, "A")) == 1250
-    assert surely_below(Estimate(1000, 1010, 5, 5, "B")) == 1030
-    assert surely_below(Estimate(1000, 1200, 5, 5, "A")) == 1600
+    assert Estimate(1000, 1010, 5, 5, "A").prompt_most == 1250
+    assert Estimate(1000, 1010, 5, 5, "B").prompt_most == 1030
+    assert Estimate(1000, 1200, 5, 5, "A").prompt_most == 1600
 
 
 def test_counted_prompts_are_sure() -> None:
@@ -144,7 +144,7 @@ def test_where_nothing_is_at_stake_counting_changes_no_refusal(
     asked = request(estimates={"m": guess}, max_tokens=max_tokens)
     if at_stake(plan(route), asked, route, fleet)[1] is not Stake.NOTHING:
         return
-    low, high = guess.prompt_low, surely_below(guess)
+    low, high = guess.prompt_low, guess.prompt_most
     real = round(low + truth * (high - low))
     counted = request(estimates={"m": Estimate(real, real, 50, 100, "C")}, max_tokens=max_tokens)
     one, other = (decide(plan(route), each, fleet, NOW, 0.5) for each in (asked, counted))
