@@ -130,6 +130,12 @@ def test_what_is_missing_or_contradicts_is_named(change: dict[str, Any], message
         model_from_config({key: value for key, value in config.items() if value is not None})
 
 
+def test_states_whose_number_format_is_the_engines_choice_say_so() -> None:
+    assert "counted in fp32" in model_from_config(recorded("Nemotron-H-56B-Base-8K")).caveats[0]
+    for name in ("NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Qwen3.5-27B", "Kimi-K3", "Qwen3-8B"):
+        assert model_from_config(recorded(name)).caveats == ()
+
+
 def test_what_is_no_object_is_refused() -> None:
     with pytest.raises(ModelFileError, match="one JSON object"):
         model_from_config([])  # type: ignore[arg-type]

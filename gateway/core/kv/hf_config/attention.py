@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.core.kv.described import ModelFileError
@@ -12,6 +13,8 @@ from gateway.core.kv.hf_config.latent import index_layers, latent_layer, unfolde
 from gateway.core.kv.hf_config.nesting import depth_of
 from gateway.core.kv.hf_config.recurrent import recurrent_layer
 from gateway.core.kv.layers import AttentionLayers
+from gateway.core.kv.linear_state import LightningAttention, Mamba1
+from gateway.core.kv.recurrent import GatedDeltaNet, Mamba2
 from gateway.core.kv.values import Values
 
 __all__ = ["HEADS", "HIDDEN", "Attention", "head_dim", "key_value_heads", "layers_of", "query_heads"]
@@ -27,6 +30,9 @@ bert roberta xlm-roberta xlm-roberta-xl camembert distilbert electra albert mpne
 deberta-v2 eurobert ernie jina_bert neobert gte
 """
 _ENCODERS = frozenset(_ENCODER_NAMES.split())
+
+_IN_MODEL_DTYPE = (GatedDeltaNet, LightningAttention, Mamba1, Mamba2)
+"""States that vLLM keeps in the model's dtype unless it is told otherwise; KDA's are fp32 always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ def layers_of(values: Values, max_context: int) -> Attention:
             found.append(KvShared(1))
         else:
             found.extend(_layer(values, kind, layer, max_context))
-    return Attention(kinds, tuple(found) + index_layers(values, kinds), _caveats(values, kinds))
+    return Attention(kinds, tuple(found) + index_layers(values, kinds), _caveats(values, found))
 
 
 def query_heads(values: Values) -> int:
@@ -173,8 +179,8 @@ def _block_configs(values: Values, depth: int) -> Attention:
     return Attention(tuple(kinds), tuple(found))
 
 
-def _caveats(values: Values, kinds: tuple[LayerKind, ...]) -> tuple[str, ...]:
+def _caveats(values: Values, layers: Sequence[AttentionLayers]) -> tuple[str, ...]:
     stated = values.text("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
-    if not stated and {LayerKind.MAMBA, LayerKind.PARALLEL, LayerKind.LINEAR} & set(kinds):
+    if not stated and any(isinstance(one, _IN_MODEL_DTYPE) for one in layers):
         return ("the recurrent state is counted in fp32; vLLM keeps it in the model's dtype unless told otherwise",)
     return ()
