@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-__all__ = ["PRESSURE_TAU", "Account", "Booking", "Totals"]
+from gateway.core.booking import Booking
+
+__all__ = ["PRESSURE_TAU", "Account", "Totals"]
 
 PRESSURE_TAU = 20.0
 """Seconds over which sent prefill is remembered as pressure on running decodes (found by simulation)."""
+_UNSEEN = 64
+"""Output tokens of a sequence that may not have been counted yet: streams are read every 64 events."""
 
 
 class Totals(NamedTuple):
@@ -28,33 +32,12 @@ class Totals(NamedTuple):
     overcommitted: bool = False
     lingering: int = 0
     """Sequences of settled leases that the engine has not let go of yet; part of `running`."""
-
-
-class Booking:
-    """One open lease: what it holds and how far it has come."""
-
-    __slots__ = (
-        "backend", "ceiling", "denied", "generated", "id", "kv", "linger_until", "output", "prompt", "sequences",
-    )  # fmt: skip
-
-    def __init__(
-        self, id: str, backend: str, kv: int, output: int, prompt: int, sequences: int, ceiling: int = 0
-    ) -> None:
-        self.id = id
-        self.backend = backend
-        self.kv = kv
-        self.output = output
-        self.prompt = prompt
-        self.sequences = sequences
-        self.ceiling = ceiling
-        self.generated = 0
-        self.denied = False
-        self.linger_until = 0.0
-
-    @property
-    def context(self) -> int:
-        """Tokens that each decode step reads for it, over all its sequences."""
-        return self.prompt * self.sequences + self.generated
+    held: int = 0
+    """Tokens that the engine certainly holds for us now: prompts that were read, and what was generated of answers."""
+    holdable: int = 0
+    """Tokens that it may hold for us now at most: prompts of which no token has come may be in or not."""
+    contexts: int = 0
+    """Tokens of all sequences, prompts that are still being read included, and those of settled leases not."""
 
 
 class Account:
@@ -62,7 +45,7 @@ class Account:
 
     __slots__ = (
         "_head_since", "_owed", "_prefilling", "_pressure", "_pressure_at",
-        "decoding", "denied", "lingering", "reserved", "resident", "running",
+        "decoding", "denied", "held", "lingering", "maybe", "reserved", "resident", "running", "unread",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -72,6 +55,12 @@ class Account:
         self.resident = 0
         self.denied = 0
         """Leases that outgrew their reservation and could not extend it."""
+        self.held = 0
+        """Tokens of the leases past their first token, and of shared prefixes that outlived who read them."""
+        self.maybe = 0
+        """Tokens reserved for the leases before it, and for those that linger."""
+        self.unread = 0
+        """Context tokens of the leases before their first token."""
         self.lingering: dict[str, Booking] = {}
         self._prefilling: dict[str, float] = {}
         self._owed = 0.0
@@ -92,14 +81,12 @@ class Account:
             return 0.0
         return self._pressure * math.exp(-max(0.0, now - self._pressure_at) / PRESSURE_TAU)
 
-    def is_prefilling(self, lease: str) -> bool:
-        """Say whether this lease waits for its first token."""
-        return lease in self._prefilling
-
     def open(self, lease: Booking, prefill: float, now: float) -> None:
         """Book a lease whose prompt takes `prefill` seconds to read."""
         self.running += lease.sequences
         self.reserved += lease.kv
+        self.maybe += lease.kv
+        self.unread += lease.context
         if not self._prefilling:
             self._head_since = now
         self._prefilling[lease.id] = prefill
@@ -123,12 +110,54 @@ class Account:
         """Count a lease among those that every decode step reads."""
         self.decoding += lease.sequences
         self.resident += lease.context
+        self.unread -= lease.context
+        self.held += lease.held
+        self.maybe -= lease.kv
+
+    def grow(self, lease: Booking, tokens: int) -> None:
+        """Count `tokens` more output tokens of a lease."""
+        lease.generated += tokens
+        if lease.id in self._prefilling:
+            self.unread += tokens
+        else:
+            self.resident += tokens
+            self.held += tokens
+
+    def extend(self, lease: Booking, kv: int, output: int) -> None:
+        """Reserve `kv` more tokens for a lease, so that `output` more may be generated."""
+        lease.kv += kv
+        lease.output += output
+        self.reserved += kv
+        if lease.id in self._prefilling:
+            self.maybe += kv
+
+    def correct(self, lease: Booking, prompt: int, kv: int) -> None:
+        """Take over the engine's count of a prompt, and `kv` more tokens with it; negative: fewer."""
+        before, kv = lease.held, max(kv, -lease.kv)
+        more = (prompt - lease.prompt) * lease.sequences
+        lease.recount(prompt, kv)
+        self.reserved += kv
+        if lease.id in self._prefilling:
+            self.maybe += kv
+            self.unread += more
+        else:
+            self.held += lease.held - before
+            self.resident += more
+
+    def orphan(self, tokens: int) -> None:
+        """Tokens of a shared prefix stay reserved in nobody's name, or (negative) no longer do."""
+        self.reserved += tokens
+        self.held += tokens
 
     def close(self, lease: Booking, now: float) -> None:
         """Take a lease out of prefill or decode; its slot and KV stay booked until `free`."""
-        if not self.end_prefill(lease.id, now):
+        if self.end_prefill(lease.id, now):
+            self.unread -= lease.context
+        else:
             self.decoding -= lease.sequences
             self.resident -= lease.context
+            self.held -= lease.held
+            self.maybe += lease.kv
         if lease.denied:
             lease.denied = False
             self.denied -= 1
@@ -137,6 +166,7 @@ class Account:
         """Give the slot and the KV of a closed lease back."""
         self.running -= lease.sequences
         self.reserved -= lease.kv
+        self.maybe -= lease.kv
 
     def totals(self, now: float) -> Totals:
         """These sums as a value."""
@@ -144,4 +174,5 @@ class Account:
         return Totals(
             self.running, self.reserved, self.decoding, self.resident,
             self.backlog(now), self.pressure(now), self.denied > 0, lingering,
+            self.held, self.held + self.maybe + _UNSEEN * self.decoding, self.resident + self.unread,
         )  # fmt: skip

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.core.account import Account, Booking, Totals
+from gateway.core.account import Account, Totals
+from gateway.core.booking import Booking
 from gateway.core.footprint import Footprint
 from gateway.core.limits import Limits, shortage
 from gateway.core.reasons import Reason
@@ -70,8 +71,7 @@ class Ledger:
         missing = shortage(account, footprint, limits, now)
         if missing is not None:
             return Refused(*missing, totals=account.totals(now))
-        entry = Booking(lease, backend, footprint.kv, footprint.output, footprint.prompt, footprint.sequences,
-                        footprint.ceiling)  # fmt: skip
+        entry = Booking(lease, backend, footprint)
         self._leases[lease] = entry
         account.open(entry, prefill_seconds, now)
         return Reserved(lease, backend, account.totals(now))
@@ -89,10 +89,7 @@ class Ledger:
         entry = self._leases.get(lease)
         if entry is None:
             return False
-        entry.generated += tokens
-        account = self._accounts[entry.backend]
-        if not account.is_prefilling(lease):
-            account.resident += tokens
+        self._accounts[entry.backend].grow(entry, tokens)
         return entry.generated >= EXTEND_AT * entry.output
 
     def extend(self, lease: str, tokens: int, limits: Limits) -> bool:
@@ -114,9 +111,7 @@ class Ledger:
                 entry.denied = True
                 account.denied += 1
             return False
-        entry.kv += tokens
-        entry.output += asked
-        account.reserved += tokens
+        account.extend(entry, tokens, asked)
         if entry.denied:
             entry.denied = False
             account.denied -= 1
@@ -130,16 +125,7 @@ class Ledger:
         entry = self._leases.get(lease)
         if entry is None:
             return False
-        account = self._accounts[entry.backend]
-        tokens = max(tokens, -entry.kv)
-        entry.kv += tokens
-        account.reserved += tokens
-        if entry.ceiling:
-            entry.ceiling += tokens
-        more = (prompt - entry.prompt) * entry.sequences
-        entry.prompt = prompt
-        if not account.is_prefilling(lease):
-            account.resident += more
+        self._accounts[entry.backend].correct(entry, prompt, tokens)
         return True
 
     def settle(self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0) -> bool:
@@ -155,7 +141,7 @@ class Ledger:
             return False
         account = self._accounts[entry.backend]
         account.close(entry, now)
-        account.reserved += orphaned
+        account.orphan(orphaned)
         if linger_until is not None and linger_until > now:
             entry.linger_until = linger_until
             account.lingering[lease] = entry

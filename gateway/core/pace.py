@@ -58,6 +58,8 @@ class Pace:
     def __init__(self) -> None:
         self.prefill = LearnedFactor()
         self.decode = LearnedFactor()
+        self.residual: float | None = None
+        """Observed over predicted seconds, as was learned last; None once somebody has read it."""
         self._unread: set[str] = set()
         self._read_until = 0.0
         """Prefill before this moment is accounted for."""
@@ -135,6 +137,7 @@ class Pace:
         own = reading.seconds - others
         if reading.tokens >= PREFILL_SAMPLE and own >= _OWN_SHARE * reading.seconds:
             self.prefill.learn(own, reading.predicted, now)
+            self.residual = own / reading.predicted if reading.predicted > 0.0 else None
 
     def _batch(self, offer: Offer, totals: Totals, now: float) -> None:
         self._advance(now)
@@ -153,3 +156,4 @@ class Pace:
         decoding = seconds - (self._prefilled - since.prefilled)
         if steps > 0.0 and decoding > _OWN_SHARE * seconds:
             self.decode.learn(decoding / made, seconds / steps, now)
+            self.residual = decoding / made / (seconds / steps)

@@ -15,7 +15,7 @@ from gateway.core.snapshot import Snapshot
 
 __all__ = ["pump"]
 
-_FULL = frozenset((Reason.SLOTS_FULL, Reason.PREFILL_BACKLOG))
+_FULL = frozenset((Reason.SLOTS_FULL, Reason.TPOT_LIMIT, Reason.LEARNED_LIMIT, Reason.PREFILL_BACKLOG))
 """Closed to requests of any size."""
 _AWAY = frozenset(
     (Reason.NOT_SERVED, Reason.DOWN, Reason.LOADING, Reason.DRAINING, Reason.BREAKER_OPEN, Reason.RESTING)

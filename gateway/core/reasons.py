@@ -30,6 +30,8 @@ class Reason(StrEnum):
     POOL_TOO_SMALL = "pool_too_small"
     KV_FULL = "kv_full"
     SLOTS_FULL = "slots_full"
+    TPOT_LIMIT = "tpot_limit"
+    LEARNED_LIMIT = "learned_limit"
     PREFILL_BACKLOG = "prefill_backlog"
     ALREADY_TRIED = "already_tried"
     CLASS_CEILING = "class_ceiling"
@@ -68,6 +70,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.POOL_TOO_SMALL: "has a KV pool that could never hold this request",
     Reason.KV_FULL: "has too little free KV cache now",
     Reason.SLOTS_FULL: "runs as many requests as it may",
+    Reason.TPOT_LIMIT: "runs as many requests as keep its time per token within the objective",
+    Reason.LEARNED_LIMIT: "runs as many requests as it was found to bear",
     Reason.PREFILL_BACKLOG: "has more seconds of prefill queued than allowed",
     Reason.ALREADY_TRIED: "has already failed this request",
     Reason.CLASS_CEILING: "has no KV cache left for this class of request",

@@ -14,7 +14,9 @@ RETRY_AFTER_MAX = 59
 """Seconds; SDKs ignore a Retry-After of a minute and more."""
 RETRY_DEFAULT = 5.0
 """Seconds of work ahead when nothing better is known: about one health probe."""
-_BACKLOG, _SLOTS = Reason.PREFILL_BACKLOG, Reason.SLOTS_FULL  # see `admission`: looked up for each full backend
+# See `admission`: looked up for each full backend.
+_BACKLOG, _SLOTS = Reason.PREFILL_BACKLOG, Reason.SLOTS_FULL
+_TPOT, _LEARNED = Reason.TPOT_LIMIT, Reason.LEARNED_LIMIT
 _FOREIGN_WAIT = 30.0
 """Seconds to wait for room that only others' traffic can free: about half the half-life of the foreign estimate."""
 
@@ -33,7 +35,7 @@ def wait_for_room(view: BackendView, reason: Reason, limit: float, needed: float
     if running <= 0:
         return _FOREIGN_WAIT
     ends = missing
-    if reason is not _SLOTS:
+    if reason is not _SLOTS and reason is not _TPOT and reason is not _LEARNED:
         ends = missing * running / view.reserved if view.reserved > 0 else 1.0
     return min(max(ends, 1.0), running) * service / running
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gateway.core.backend import Backend, Offer
+from gateway.core.concurrency import LimitedBy
 from gateway.core.kv.charge import NO_CHARGE, Charge
 
 __all__ = ["BackendView", "Health", "Snapshot"]
@@ -42,7 +43,7 @@ class BackendView:
     health: Health
     offers: tuple[Offer, ...]
     slots: int
-    """Requests that may run at once (choices count one each)."""
+    """Requests that may run at once (choices count one each): the least of all bounds."""
     pool: int
     """KV pool in tokens; 0 when it is not known (then slots alone bound it)."""
     block: int = 1
@@ -71,6 +72,10 @@ class BackendView:
     """A running request outgrew its reservation and could not extend: nothing new until there is room."""
     retry_at: float | None = None
     """When the breaker lets a trial through."""
+    limited_by: LimitedBy = LimitedBy.SLOTS
+    """Where `slots` comes from."""
+    kept: int = 0
+    """Slots of the engine, each of which keeps a sequence in its cache; 0: as many as `slots`."""
 
     @property
     def name(self) -> str:

@@ -85,7 +85,7 @@ class Leases:
         if isinstance(reply, Refused):
             return None
         now = self._now()
-        self.roster.granted(decision, view.name, reply.totals, decision.now)
+        self.roster.granted(decision, view.name, reply.totals, now)
         service = service_of(decision, view, offer)
         lease = Lease(lease_id, request, chain, decision, view.name, offer, view.block, now, service)
         self.experience.sent(lease, view)
@@ -97,8 +97,11 @@ class Leases:
         """The engine began to answer: its prefill backlog shrinks, the prompt's prefix is resident."""
         now = self._now()
         if self.store.first_token(lease.id, now):
-            self.experience.first_token(lease, self.totals(lease.backend), now)
+            totals = self.totals(lease.backend)
+            self.experience.first_token(lease, totals, now)
+            self.roster.held(lease.backend, totals, now)
             self.roster.progressed(lease.backend, now)
+            self.roster.paced(lease.backend, self.experience.residual(lease.backend), totals.running)
             self.changed()
 
     def progress(self, lease: Lease, events: int) -> None:
@@ -142,9 +145,13 @@ class Leases:
         if lease.service is not None:
             actual = lease.service.actual(ended, now - lease.granted_at)
             self.served(lease.request, actual - lease.service.predicted)
-        self.roster.held(lease.backend, self.store.totals(lease.backend, now))
+        before = self.store.totals(lease.backend, now)
+        self.roster.held(lease.backend, before, now)
         self.store.settle(lease.id, now, self._lingers_until(lease, ended, linger, now), self.experience.orphans(lease))
-        self.experience.learn(lease, ended, counts, self.totals(lease.backend), now)
+        after = self.totals(lease.backend)
+        self.roster.held(lease.backend, after, now)
+        self.experience.learn(lease, ended, counts, after, now)
+        self.roster.paced(lease.backend, self.experience.residual(lease.backend), before.running)
         if ended.completed:
             self.roster.succeeded(lease.backend, now)
         elif ended.failure is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Self
 
 from gateway.config.capacity import Capacity, capacity
@@ -12,6 +13,8 @@ from gateway.config.endpoint import Endpoint
 from gateway.config.mismatch import Mismatch
 from gateway.config.offers import Detected, serving
 from gateway.core.backend import Backend, Offer
+from gateway.core.concurrency import BatchCap, GradientLimit, LimitedBy, objectives
+from gateway.core.headroom import Range, range_of
 from gateway.core.health.breaker import BackendBreaker
 from gateway.core.health.states import Probed, health_of
 from gateway.core.ledger import Totals
@@ -19,13 +22,14 @@ from gateway.core.plan import Plan
 from gateway.core.snapshot import BackendView
 from gateway.engines.adapter import Engine, Facts, Load
 from gateway.engines.registry import engine
+from gateway.fleet.observer import Observer
 
-__all__ = ["Member"]
+__all__ = ["Member", "tells_nothing"]
 
-FOREIGN_WEIGHT = 0.2
-"""Weight of a sample in the estimate of others' traffic (algorithms 2.1)."""
-SAMPLE_LIFE = 15.0
-"""Seconds after which a sample says nothing any more: silent metrics neither attract nor repel traffic."""
+SLOTS_UNTOLD = frozenset(("openai", "vllm", "sglang"))
+"""Engines of which an operator sets how many requests run at once, to anything, and which do not tell."""
+UNIFIED_BUDGET = 0.80
+"""Share of a device's memory that engines may use where it is the machine's own memory, too."""
 UNKNOWN_ABILITIES = frozenset(("tools", "vision", "audio", "json_schema", "logprobs"))
 """An engine that has not been asked yet is not refused work for what it may well be able to do."""
 
@@ -49,13 +53,11 @@ class Member:
     """Figures that the engine told and that file or arithmetic expected, small differences included."""
     doubts: tuple[str, ...] = ()
     """Figures that admission does not rest on, and why."""
-    sampled_at: float | None = None
-    load: Load | None = None
-    foreign_tokens: float = 0.0
-    foreign_running: int = 0
-    peak_running: int = 0
-    """The most of our own requests that ran there since the last sample."""
-    peak_reserved: int = 0
+    observer: Observer = field(default_factory=lambda: Observer(Range(1.0)))
+    gradient: GradientLimit = field(default_factory=GradientLimit)
+    objectives: Mapping[str, float] = field(default_factory=dict)
+    """Seconds per output token that routes want, by model."""
+    cap: BatchCap = field(default_factory=BatchCap)
     sole_at: float | None = None
     """When a request was sent there that no other backend may serve."""
     died_at: float | None = None
@@ -72,14 +74,17 @@ class Member:
         """A member of which nothing but its declaration is known."""
         traits = engine(endpoint.engine).traits
         served = serving(backend, endpoint, detected=Detected(UNKNOWN_ABILITIES, traits.surfaces | traits.also))
-        return cls(
+        member = cls(
             backend=backend,
             endpoint=endpoint,
             engine=engine(endpoint.engine),
             offers=tuple(one.offer for one in served),
             capacity=capacity(backend, endpoint, served),
             breaker=BackendBreaker(plan.breaker),
+            objectives=objectives(plan),
         )
+        member.settle_bounds()
+        return member
 
     def merge(self) -> None:
         """Declared, found and catalogue facts, read together again."""
@@ -99,6 +104,23 @@ class Member:
         self.mismatches = mismatches(self.backend, self.endpoint, served, told) if self.facts is not None else ()
         pool_source = dict(self.capacity.sources)["pool"]
         self.doubts = tuple(what for what, _ in doubts(self.backend, served, pool_source))
+        self.settle_bounds()
+
+    def settle_bounds(self) -> None:
+        """Work out again what follows from its capacity, its offers and what routes want of them."""
+        self.observer.headroom.within(self._headroom_range())
+        wanted = ((offer.speed.decode, self.objectives.get(offer.model)) for offer in self.offers)
+        self.cap = BatchCap((decode, tpot) for decode, tpot in wanted if tpot is not None)
+
+    def _headroom_range(self) -> Range:
+        if self.has_own_slots:
+            return Range(1.0, most=1.0)
+        device, room = self.backend.device, self.capacity
+        unified = device.memory > 0 and device.budget <= UNIFIED_BUDGET
+        return range_of(
+            self.backend.headroom, unified=unified, memory=device.memory, weights=room.weights_bytes,
+            pool=room.pool_bytes,
+        )  # fmt: skip
 
     @property
     def window(self) -> int:
@@ -111,48 +133,57 @@ class Member:
         room = self.capacity
         return self.backend.keeps_sequences and 0 < room.slots * self.window <= room.pool_tokens
 
-    def sample(self, load: Load, totals: Totals, now: float) -> None:
-        """Take in a sample; what it shows beyond the most of ours since the last one belongs to others."""
-        ours = max(self.peak_running, totals.running)
-        self.foreign_running = max(0, load.running - ours) if load.running is not None else 0
-        used = load.kv_tokens
-        if load.kv_usage is not None and self.capacity.pool_tokens:
-            # A share is in whatever unit the pool is counted in here; an engine's own tokens may be another.
-            used = int(load.kv_usage * self.capacity.pool_tokens)
-        if used is not None:
-            beyond = max(0, used - max(self.peak_reserved, totals.reserved))
-            self.foreign_tokens += FOREIGN_WEIGHT * (beyond - self.foreign_tokens)
-            most = used
-            if load.running is not None:
-                # An answer of ours that outgrew its reservation is nobody else's: others hold what they run, no more.
-                most = min(most, self.foreign_running * self.window)
-            self.foreign_tokens = min(self.foreign_tokens, most)
-        self.peak_running, self.peak_reserved = totals.running, totals.reserved
-        self.load, self.sampled_at = load, now
+    @property
+    def foreign_tokens(self) -> float:
+        """KV tokens that others held at the last sample."""
+        at = self.observer.sampled_at
+        return self.observer.foreign_tokens(at) if at is not None else 0.0
+
+    def sample(self, load: Load, totals: Totals, asked: float, now: float) -> None:
+        """Take in a scrape that was asked for at `asked`."""
+        self.observer.sample(load, totals, self.capacity.pool_tokens, self.window, asked, now)
 
     def told(self, now: float) -> Load | None:
         """The last sample, unless it is too old to say anything."""
-        if self.sampled_at is None or now - self.sampled_at >= SAMPLE_LIFE:
-            return None
-        return self.load
+        return self.observer.told(now)
+
+    def _limit(self, totals: Totals, factor: float, told: Load | None) -> tuple[int, LimitedBy]:
+        """Sequences of ours that may run, and what says so."""
+        room, others = self.capacity, self.observer.foreign_running if told is not None else 0
+        slots, by = room.slots, LimitedBy.SLOTS
+        if self.is_black_box:
+            slots, by = self.gradient.limit, LimitedBy.LEARNED
+        batch = self.cap.batch(totals.contexts, totals.running - totals.lingering, factor)
+        if batch is not None and batch < slots:
+            # One of ours always may run: what others do to our objective is no reason to serve nobody.
+            return max(min(1, slots - others), batch - others), LimitedBy.TPOT
+        return max(0, slots - others), by
+
+    @property
+    def is_black_box(self) -> bool:
+        """Whether it tells neither how many requests it runs at once nor anything of its load."""
+        load = self.observer.load
+        if load is None or not dict(self.capacity.sources)["slots"].startswith("usual"):
+            return False
+        return tells_nothing(load) and self.backend.engine in SLOTS_UNTOLD
 
     def view(self, now: float, totals: Totals, factors: tuple[float, float]) -> BackendView:
         """What a decision sees of it at `now`; `totals` are our leases there, `factors` the learned ones."""
-        told = self.told(now) is not None
-        room = self.capacity
+        room, told = self.capacity, self.told(now)
+        slots, limited_by = self._limit(totals, factors[1], told)
         health, retry_at = health_of(self.probed, self.breaker, self.draining, now)
         return BackendView(
             backend=self.backend,
             health=health,
             offers=self.offers,
-            slots=max(0, room.slots - (self.foreign_running if told else 0)),
+            slots=slots,
             pool=room.pool_tokens,
             block=room.block,
             charge=room.charge,
-            headroom=1.0 if self.has_own_slots else self.backend.headroom,
+            headroom=self.observer.headroom.share,
             running=totals.running,
             reserved=totals.reserved,
-            foreign=int(self.foreign_tokens) if told else 0,
+            foreign=int(self.observer.foreign_tokens(now)),
             decoding=totals.decoding,
             resident=totals.resident,
             backlog=totals.backlog,
@@ -161,4 +192,11 @@ class Member:
             decode_factor=factors[1],
             overcommitted=totals.overcommitted,
             retry_at=retry_at,
+            limited_by=limited_by,
+            kept=room.slots,
         )
+
+
+def tells_nothing(load: Load) -> bool:
+    """Whether a sample says nothing about how busy the engine is."""
+    return load.running is None and load.kv_usage is None and load.kv_tokens is None

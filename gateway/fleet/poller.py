@@ -34,8 +34,8 @@ class Listener(Protocol):
     def discovered(self, name: str, facts: Facts) -> None:
         """The engine answered what it is."""
 
-    def sampled(self, name: str, load: Load) -> None:
-        """The engine answered how it fares."""
+    def sampled(self, name: str, load: Load, asked: float) -> None:
+        """The engine answered how it fares, asked at that moment (seconds, monotonic)."""
 
     def loading(self, name: str) -> None:
         """The engine is there and loads its model."""
@@ -116,6 +116,7 @@ class Poller:
         name, engine = self.target.name, self._engine
         try:
             if self._was == "up" and clock.monotonic() < self._known_until:
+                asked = clock.monotonic()
                 answers = await self._prober.ask(self.target, engine.loading, self.timeout)
                 load = engine.load(answers)
                 self._sampled_at = clock.monotonic()
@@ -124,7 +125,7 @@ class Poller:
                     self._listener.loading(name)
                     return
                 if not self._incarnation.sampled(load):
-                    self._listener.sampled(name, load)
+                    self._listener.sampled(name, load, asked)
                     return
                 self._restarted()
             if clock.monotonic() >= self._forget_at:

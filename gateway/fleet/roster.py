@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from gateway.config.endpoint import Endpoint
+from gateway.core.concurrency import objectives
 from gateway.core.decision import Decision
 from gateway.core.failure import FailureKind
 from gateway.core.health.breaker import BreakerState
@@ -16,7 +17,7 @@ from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Health, Snapshot
 from gateway.engines.adapter import Facts, Load
-from gateway.fleet.member import Member
+from gateway.fleet.member import Member, tells_nothing
 
 __all__ = ["Member", "Roster"]
 
@@ -54,6 +55,7 @@ class Roster:
         """
         fresh = []
         wanted = {backend.name: backend for backend in plan.backends}
+        wants = objectives(plan)
         for name, member in self._members.items():
             member.draining = name not in wanted
         for name, backend in wanted.items():
@@ -65,6 +67,7 @@ class Roster:
             else:
                 old.backend, old.endpoint = backend, endpoint
                 old.breaker.policy = plan.breaker
+                old.objectives = wants
                 old.merge()
         return tuple(fresh)
 
@@ -80,14 +83,28 @@ class Roster:
         member = self._members[name]
         returned = member.probed in (Probed.DOWN, Probed.LOADING)
         member.probed, member.facts, member.error = Probed.UP, facts, None
+        if returned:
+            member.observer.restarted()
         member.merge()
         return returned
 
-    def sampled(self, name: str, load: Load, totals: Totals, now: float) -> None:
-        """An engine said how it fares; what it holds beyond the most of ours since the last sample is others'."""
+    def sampled(self, name: str, load: Load, totals: Totals, now: float, asked: float | None = None) -> None:
+        """An engine said how it fares, asked at `asked`; what it holds beyond what was ours since then is others'."""
         member = self._members[name]
         member.probed, member.error = Probed.UP, None
-        member.sample(load, totals, now)
+        member.sample(load, totals, now if asked is None else asked, now)
+
+    def reported(self, name: str, load: Load, at: float, now: float) -> None:
+        """The head of an answer, which came at `at`, told of the engine's load."""
+        member = self._members.get(name)
+        if member is not None:
+            member.observer.reply(load, member.capacity.pool_tokens, at, now)
+
+    def paced(self, name: str, residual: float | None, running: int) -> None:
+        """It took so many times the predicted seconds, if that is known, while so many sequences of ours ran there."""
+        member = self._members.get(name)
+        if member is not None and residual is not None:
+            member.gradient.learn(residual, running)
 
     def tells_running(self, name: str, now: float) -> bool:
         """Whether its engine tells how many requests it runs, and did so lately."""
@@ -97,7 +114,7 @@ class Roster:
     def tells_load(self, name: str, now: float) -> bool:
         """Whether its engine tells anything about its load, and did so lately."""
         load = self._told(name, now)
-        return load is not None and not (load.running is None and load.kv_usage is None and load.kv_tokens is None)
+        return load is not None and not tells_nothing(load)
 
     def _told(self, name: str, now: float) -> Load | None:
         member = self._members.get(name)
@@ -112,6 +129,7 @@ class Roster:
         """An engine was started anew unseen: nothing new is sent there until it has said again what it is."""
         member = self._members[name]
         member.probed, member.error = Probed.LOADING, "was started anew"
+        member.observer.restarted()
 
     def unreachable(self, name: str, error: str, refused: bool, now: float) -> bool:
         """An engine did not answer.
@@ -127,17 +145,15 @@ class Roster:
 
     # --- requests
 
-    def held(self, name: str, totals: Totals) -> None:
-        """So much is held there by our leases: one was entered, or one is about to be settled."""
+    def held(self, name: str, totals: Totals, now: float) -> None:
+        """So much is held there by our leases from now on."""
         member = self._members.get(name)
-        if member is None:
-            return
-        member.peak_running = max(member.peak_running, totals.running)
-        member.peak_reserved = max(member.peak_reserved, totals.reserved)
+        if member is not None:
+            member.observer.held(totals, now)
 
     def granted(self, decision: Decision, name: str, totals: Totals, now: float) -> None:
         """A lease was entered there; `totals` include it."""
-        self.held(name, totals)
+        self.held(name, totals, now)
         if not decision.alternatives:
             self.sole(name, now)
 
@@ -170,6 +186,8 @@ class Roster:
             return
         if kind is FailureKind.LOADING:
             self.loading(name)
+        if kind is FailureKind.MEMORY:
+            member.observer.headroom.preempted(now)
         if kind is FailureKind.BUSY and rest:
             member.breaker.rest_until(now + min(rest, LONGEST_REST), now)
         if alternatives is None:

@@ -97,11 +97,11 @@ class Watch:
             log.warning("backend %s: %s", name, sentence)
         self._said[name] = odd
 
-    def sampled(self, name: str, load: Load) -> None:
-        """The engine answered how it fares."""
+    def sampled(self, name: str, load: Load, asked: float) -> None:
+        """The engine answered how it fares, asked at that moment."""
         if self._roster.get(name) is not None:
             now = clock.monotonic()
-            self._roster.sampled(name, load, self._totals(name), now)
+            self._roster.sampled(name, load, self._totals(name), now, asked)
             self._roster.reached(name, now)
             if load.running is not None:
                 self._observed(name, load.running)

@@ -29,6 +29,8 @@ _DETAILS = {
     Reason.KV_FULL: "needs {needed} tokens, {limit} free",
     Reason.CLASS_CEILING: "needs {needed} tokens, {limit} free",
     Reason.SLOTS_FULL: "at most {limit}, this would make {needed}",
+    Reason.TPOT_LIMIT: "at most {limit}, this would make {needed}",
+    Reason.LEARNED_LIMIT: "at most {limit}, this would make {needed}",
     Reason.MISSING_ABILITY: "has {limit} of {needed}",
 }
 

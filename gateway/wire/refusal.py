@@ -172,6 +172,8 @@ _NOBODYS_BUSINESS = (Reason.NOT_SERVED, Reason.OUTSIDE_BOUNDARY)
 _SHORTAGES = (
     Reason.KV_FULL,
     Reason.SLOTS_FULL,
+    Reason.TPOT_LIMIT,
+    Reason.LEARNED_LIMIT,
     Reason.PREFILL_BACKLOG,
     Reason.CLASS_CEILING,
     Reason.RESTING,

@@ -40,7 +40,7 @@ def seen(roster: Roster, totals: Totals = IDLE, now: float = NOW) -> BackendView
 
 def test_an_answer_of_ours_that_outgrew_its_reservation_is_nobody_elses() -> None:
     roster = fleet()
-    roster.held("a", OURS)
+    roster.held("a", OURS, NOW)
     for _ in range(10):
         roster.sampled("a", Load(running=1, kv_tokens=3900), OURS, NOW)
     assert seen(roster, OURS).foreign == 0
@@ -63,14 +63,15 @@ def test_others_hold_no_more_than_what_they_run_can() -> None:
     assert seen(roster, OURS).foreign == 4096
 
 
-def test_the_most_that_was_ours_since_the_last_sample_is_ours() -> None:
+def test_a_sample_is_compared_with_what_was_ours_when_it_was_asked_for() -> None:
     roster = fleet(engine="vllm", window=100_000, pool=1_000_000)
-    grown = Totals(running=2, reserved=50_000)
-    roster.sampled("a", Load(running=3, kv_tokens=60_000), IDLE, NOW)
-    roster.held("a", grown)  # they extended, and were settled after
-    before = seen(roster).foreign
-    roster.sampled("a", Load(running=3, kv_tokens=50_000), IDLE, NOW)
-    assert seen(roster).foreign < before
+    ours = Totals(running=2, reserved=300_000, held=250_000, holdable=250_128)
+    roster.held("a", ours, NOW)
+    roster.held("a", IDLE, NOW + 3.0)
+    roster.sampled("a", Load(running=2, kv_tokens=250_000), IDLE, NOW + 5.0, asked=NOW + 2.0)
+    assert seen(roster).foreign == 0, "a slow answer of an engine that still ran them"
+    roster.sampled("a", Load(running=2, kv_tokens=250_000), IDLE, NOW + 10.0, asked=NOW + 9.9)
+    assert seen(roster, now=NOW + 10.0).foreign == 50_000, "they are gone for long, so these are others'"
 
 
 def test_a_slot_with_a_window_of_its_own_needs_no_headroom() -> None:
