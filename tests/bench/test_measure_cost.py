@@ -12,9 +12,14 @@ import time
 from collections.abc import Callable
 
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
+from gateway.core.estimators.text_counts import count_prompt
 from gateway.core.experience import Experience
+from gateway.core.prefix.chain import fingerprint
 from gateway.tokens.measure import measure
+from gateway.wire.chat_body import Message
+from gateway.wire.rendered import render_chat
 
 BUDGET = 5e-3
 MIXED_BUDGET = 6.5e-3
@@ -83,3 +88,21 @@ def test_a_megabyte_of_chat_is_measured_and_estimated(kind: str, body: bytes, bu
     seconds = best_seconds(estimated)
     print(f"\n{kind}: {seconds * 1e3:.2f} ms for {len(body) / 1e6:.2f} MB")
     assert seconds < budget * SLACK
+
+
+@pytest.mark.benchmark(timer=time.thread_time, group="estimate and fingerprint")
+@pytest.mark.parametrize(("size", "budget"), [(100_000, 0.5e-3), (MEGABYTE, 5e-3)], ids=["100 kB", "1 MB"])
+@pytest.mark.parametrize("kind", ["prose", "code", "CJK"])
+def test_estimate_and_fingerprint(benchmark: BenchmarkFixture, kind: str, size: int, budget: float) -> None:
+    unit = {"prose": PROSE, "code": CODE, "CJK": CJK}[kind]
+    rendered = render_chat(b"", [Message("user", unit)] * (size // len(unit.encode())))
+    text, experience = b"".join(rendered.pieces), Experience()
+
+    def estimated() -> int:
+        chain = fingerprint((text,), rendered.message_ends, b"salt")
+        counts = count_prompt(text, [end for _, end in chain.anchors], messages=rendered.messages)
+        return experience.tokens.estimate("m", "client", counts, chain).tokens
+
+    assert benchmark.pedantic(estimated, rounds=60, warmup_rounds=3) > size // 10
+    assert benchmark.stats is not None
+    assert benchmark.stats.stats.min < budget * SLACK
