@@ -112,8 +112,8 @@ async def test_where_counting_hangs_the_estimate_stands(start: Start) -> None:
     assert (await gateway.chat(prose(60_000), max_tokens=5)).status == 400
     assert (await gateway.chat(prose(4000), max_tokens=5)).status == 200
     assert await gateway.value('kvgate_exact_counts_total{by="engine",outcome="late"}') == 2
-    while gateway.app.pipeline.counts.under_way:  # a late count may still serve the client's next try
-        await asyncio.sleep(0.05)
+    # A late count may still serve the client's next try.
+    await gateway.until(lambda: gateway.app.pipeline.counts.under_way == 0)
 
 
 @pytest.mark.parametrize("answer", [page({}, 500), page(b"<html>"), page({"count": -1}), page({"count": "many"})])
