@@ -34,7 +34,9 @@ def test_a_lease_shows_in_the_totals_of_its_backend_alone() -> None:
     ledger = Ledger()
     answer = ledger.reserve("l1", "a", footprint(kv=100), 0.5, LIMITS, now=10.0)
     assert isinstance(answer, Reserved)
-    assert answer.totals == Totals(running=1, reserved=100, backlog=0.5, prefill_pressure=0.5)
+    assert answer.totals == Totals(
+        running=1, reserved=100, backlog=0.5, prefill_pressure=0.5, holdable=100, contexts=80
+    )
     assert ledger.totals("b", 10.0) == Totals()
     assert "l1" in ledger
     assert ledger.open_on("a") == ["l1"]

@@ -172,7 +172,7 @@ async def test_x6_a_refused_request_is_not_charged_to_its_key(start: Start) -> N
 async def test_x7_an_engine_that_goes_on_after_the_abort_keeps_the_place_until_it_says_otherwise(start: Start) -> None:
     engine = vllm(silent())
     gateway = await start({"b1": engine}, b1={"running": "1"}, rest="health: {probe: 500ms}")
-    await gateway.until(lambda: gateway.app.roster["b1"].load is not None)
+    await gateway.until(lambda: gateway.app.roster["b1"].observer.load is not None)
     client = await gateway.begin_chat(stream=True)
     await engine.asked_for(1)
     engine.pages["/metrics"] = vllm_metrics(running=1)

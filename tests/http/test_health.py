@@ -103,7 +103,7 @@ async def test_a_box_that_never_accepts_is_left_within_the_connect_limit(start: 
 async def test_metrics_that_vanish_change_nothing_about_what_is_admitted(start: Start) -> None:
     engine = vllm(says("fine"))
     gateway = await start({"b1": engine}, b1={"running": "2"}, rest="health: {probe: 500ms}")
-    await gateway.until(lambda: gateway.app.roster["b1"].load is not None)
+    await gateway.until(lambda: gateway.app.roster["b1"].observer.load is not None)
     engine.pages["/metrics"] = page({"detail": "Not Found"}, 404)
     probed = len(engine.probed)
     await engine.until(lambda: len(engine.probed) >= probed + 2)
@@ -120,8 +120,8 @@ async def test_the_older_name_of_the_cache_usage_is_read_too(start: Start) -> No
         usage=0.5, edit=lambda text: text.replace("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
     )
     gateway = await start({"b1": engine}, rest="health: {probe: 500ms}")
-    await gateway.until(lambda: gateway.app.roster["b1"].load is not None)
-    load = gateway.app.roster["b1"].load
+    await gateway.until(lambda: gateway.app.roster["b1"].observer.load is not None)
+    load = gateway.app.roster["b1"].observer.load
     assert load is not None
     assert load.kv_usage == 0.5
     assert await gateway.value('kvgate_backend_load_known{backend="b1"}') == 1
