@@ -135,11 +135,12 @@ def _models(backends: Iterable[BackendReport]) -> Padding:
     )  # fmt: skip
     for backend in backends:
         for model in backend.models:
-            table.add_row(Text(backend.backend.name, style="bold"), *_model(model))
+            table.add_row(Text(backend.backend.name, style="bold"), *_model(model, hosted=backend.backend.off_premises))
     return indented(table, 2)
 
 
-def _model(one: ModelReport) -> list[str]:
+def _model(one: ModelReport, *, hosted: bool) -> list[str]:
+    """One row; what a hosted service does inside is not ours to tell."""
     offer = one.serving.offer
     sources = dict(offer.sources)
     fixed = offer.kv.state_bytes + offer.kv.window_bytes_per_token * offer.kv.window
@@ -147,13 +148,16 @@ def _model(one: ModelReport) -> list[str]:
     def mark(fact: str) -> str:
         return "*" if sources.get(fact) == "assumed" else ""
 
+    window = f"{offer.window:,}{mark('window')}{'†' if sources['window'] == 'catalogue' else ''}"
+    if hosted and "assumed" in (sources.get("kv"), sources.get("weights")):
+        return [offer.model, "–", "–", "–", "", window, *("–" for _ in LENGTHS)]
     return [
         offer.model,
         f"{one.serving.weights_format}{mark('weights')}",
         "16 bit" if one.serving.kv_format == "auto" else one.serving.kv_format,
         size_text(offer.kv.bytes_per_token) + mark("kv"),
         f"+{size_text(fixed)}" if fixed else "",
-        f"{offer.window:,}{mark('window')}{'†' if sources['window'] == 'catalogue' else ''}",
+        window,
         *("–" if count is None else f"{count:,}" for count in one.fits),
     ]
 

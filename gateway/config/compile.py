@@ -12,7 +12,7 @@ from gateway.core.boundary import Label
 from gateway.core.plan import Breaker, ClassPolicy, Plan, Pressure, QueueLimits, RetryPolicy, Route, RoutingCosts
 from gateway.core.request import Consent
 
-__all__ = ["UNKNOWN_DEVICE", "backend", "clearance", "compile_policy", "device"]
+__all__ = ["DEFAULT_LABEL", "UNKNOWN_DEVICE", "backend", "clearance", "compile_policy", "device"]
 
 UNKNOWN_DEVICE = Device("unknown", memory=0, bandwidth=800e9, flops=100e12, known=False)
 """Middle of the catalogue; what is observed corrects it."""
@@ -23,6 +23,8 @@ _SHARING = {"vllm": True, "llama.cpp": False, "openai": False}
 _GROWTH = 8.0
 _LONGEST_REST = 120.0
 """A breaker's rest grows to so many times its first, and to no more than so many seconds."""
+DEFAULT_LABEL = Label.INTERNAL
+"""What requests count as that carry no label, where the file names no models."""
 UNIFIED_HEADROOM = 0.80
 HEADROOM = 0.92
 """Share of the pool that admission fills at first; less where an exhausted memory stops the whole machine."""
@@ -92,7 +94,7 @@ def compile_policy(policy: Policy, version: int = 0) -> Plan:
         breaker=_breaker(policy.health.breaker),
         reserve=policy.admission.reserve,
         pressure=Pressure(policy.admission.pressure.free, policy.admission.pressure.context),
-        default_label=Label.INTERNAL,
+        default_label=DEFAULT_LABEL,
         version=version,
     )
 

@@ -20,6 +20,8 @@ def in_doubt(one: Serving) -> bool:
 
 def doubts(backend: Backend, served: Sequence[Serving], pool_source: str) -> Iterator[tuple[str, str]]:
     """What is in doubt, in a sentence, and what to do about it; `pool_source` is where the pool's size comes from."""
+    if backend.off_premises:
+        return  # its memory is not ours to fill
     device = backend.device
     counted = pool_source not in ("engine", "declared")
     if device.confidence.is_low:

@@ -24,6 +24,8 @@ ASSUMED_KV = KvShape(bytes_per_token=131_072.0)
 """A dense model of 8 billion parameters at 16 bit (Llama-3.1-8B): what is taken for a model that nobody knows."""
 ASSUMED_WINDOW = 8192
 """Tokens: what is taken for a window that neither file, engine nor catalogue tells."""
+_HOSTED_WINDOW = {"anthropic": 200_000}
+"""Tokens: of every Claude model that is offered, unless a larger one is asked for."""
 CAUTIOUS_WINDOW = 32_768
 """Tokens: a catalogue window is what weights can do, and engines are often started with less; more must be said."""
 
@@ -126,7 +128,7 @@ def _serving(
     kv_format = _kv_format(spec, able.kv_dtype, sources)
     kv = _kv(model, spec, kv_format, found, tp, sources)
     weights_format, per_weight = _weights(backend.engine, names, spec, found, model, sources)
-    window = _window(spec, found, model, sources)
+    window = _window(backend.engine, spec, found, model, sources)
     offer = Offer(
         model=declared.id if declared else (shape.id if shape else names[0]),
         served_as=_served_as(declared, found),
@@ -222,7 +224,7 @@ def _weights(
     return named or usual, WEIGHT_BYTES[named or usual]
 
 
-def _window(spec: ModelSpec, found: Discovered | None, model: ModelShape, sources: dict[str, str]) -> int:
+def _window(engine: str, spec: ModelSpec, found: Discovered | None, model: ModelShape, sources: dict[str, str]) -> int:
     """The smaller of what file and engine say; else the catalogue's, cautiously; else a stated assumption."""
     said = [
         (value, source) for value, source in ((spec.context, "declared"), (found and found.window, "engine")) if value
@@ -237,4 +239,4 @@ def _window(spec: ModelSpec, found: Discovered | None, model: ModelShape, source
         sources["window"] = "catalogue"
         return min(model.max_context, CAUTIOUS_WINDOW)
     sources["window"] = "assumed"
-    return ASSUMED_WINDOW
+    return _HOSTED_WINDOW.get(engine, ASSUMED_WINDOW)

@@ -10,7 +10,10 @@ from gateway.core.backend import Backend
 
 
 def spec(fields: str) -> BackendSpec:
-    return load(f"auth: none\nbackends:\n  - {{name: b, url: http://10.0.0.1:8000, {fields}}}\n").policy.backends[0]
+    """One backend, beside another, so that not all of the file is for public data only."""
+    other = "  - {name: other, url: http://10.0.0.2:8000, engine: vllm}\n"
+    text = f"auth: none\nbackends:\n  - {{name: b, url: http://10.0.0.1:8000, {fields}}}\n{other}"
+    return load(text).policy.backends[0]
 
 
 def pair(fields: str) -> tuple[Backend, Endpoint]:

@@ -6,7 +6,7 @@ import ipaddress
 from urllib.parse import urlsplit
 
 from gateway.config.backends import BackendSpec
-from gateway.config.compile import clearance
+from gateway.config.compile import DEFAULT_LABEL, clearance
 from gateway.config.document import Config
 from gateway.config.policy import RouteSpec
 from gateway.config.problems import Path
@@ -30,6 +30,8 @@ def boundary(config: Config, findings: Findings) -> None:
     """No declared step is one that the boundary would never let be taken, and what leaves the house is declared."""
     for i, backend in enumerate(config.backends):
         _backend(i, backend, findings)
+    if not config.models:
+        _unlabelled(config, findings)
     for i, route in enumerate(config.models):
         every: list[tuple[Path, str, str]] = [(("models", i, "serves"), route.serves, "model")]
         every += [(("models", i, "fallback", j), model, "fallback") for j, model in enumerate(route.fallback)]
@@ -54,6 +56,20 @@ def _backend(i: int, backend: BackendSpec, findings: Findings) -> None:
     elif _global(host):
         hint = "say location: off-prem if it is not in the house"
         findings.warn((*path, "url"), f"{host} is a public address, and the backend counts as on-prem", hint)
+
+
+def _unlabelled(config: Config, findings: Findings) -> None:
+    """Without names of its own every model is for data of the default label: who may not see that gets nothing."""
+    below = [(i, each) for i, each in enumerate(config.backends) if not within(DEFAULT_LABEL, clearance(each))]
+    label = DEFAULT_LABEL.name.lower()
+    for i, each in below:
+        cleared = clearance(each).name.lower()
+        message = f"is sent nothing: it is cleared for {cleared}, and requests without a label count as {label}"
+        hint = (
+            f"say clearance: {label} if it may see such data, or name its models under `models:` with data: {cleared}"
+        )
+        tell = findings.error if len(below) == len(config.backends) else findings.warn
+        tell(("backends", i), message, hint)
 
 
 def is_hosted(host: str) -> bool:
