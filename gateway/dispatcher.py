@@ -12,17 +12,20 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from gateway import clock
 from gateway.core.admission import refuse
 from gateway.core.decide import decide
 from gateway.core.decision import Decision, Verdict
 from gateway.core.lease import Ahead, Ended, Lease
-from gateway.core.line import Line
+from gateway.core.line import Line, Queued
+from gateway.core.look import Look
 from gateway.core.plan import Plan
 from gateway.core.prefix.chain import Chain
 from gateway.core.pump import pump
 from gateway.core.reasons import Reason
+from gateway.core.received import Received
 from gateway.core.request import Request
 from gateway.core.snapshot import Snapshot
 from gateway.errors import GatewayError, StoreError
@@ -52,6 +55,8 @@ class _Arrival:
     waited: bool = False
     ahead: Ahead | None = None
     """Who stood before it when it came, if anybody did."""
+    look: Look | None = None
+    """What the last look at it found."""
 
 
 class Dispatcher:
@@ -69,6 +74,7 @@ class Dispatcher:
         self.plan = plan
         self.leases = leases
         self.closing = False
+        self.received = Received()
         self._observer = observer
         self._now = now
         self._roll = roll
@@ -79,7 +85,7 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         leases.changed = self._wake.set
-        leases.served = self._waiting.correct
+        leases.served = self._served
 
     # --- events
 
@@ -114,6 +120,15 @@ class Dispatcher:
     def waiting(self) -> dict[str, int]:
         """How many requests wait, by the name of the model they asked for."""
         return self._waiting.lengths
+
+    def queued(self, snapshot: Snapshot) -> dict[str, Queued]:
+        """What waits, by the name of the model asked for, and in how many seconds it should be served."""
+        return self._line.by_model(snapshot)
+
+    def in_order(self, most: int) -> list[tuple[Request, Look | None]]:
+        """The first of those that wait, in the order in which they are considered, and what the last look found."""
+        order = islice(self._waiting.in_order(self._now()), most)
+        return [(request, arrival.look) for request in order if (arrival := self._arrivals.get(request.id))]
 
     # --- the loop
 
@@ -225,6 +240,7 @@ class Dispatcher:
                 continue
             if decision.verdict is Verdict.WAIT:
                 arrival.waited = True
+                arrival.look = Look.of(decision, arrival.look)
                 continue
             if decision.verdict is Verdict.ADMIT:
                 anew |= await self._admit(arrival, decision, snapshot)
@@ -279,6 +295,13 @@ class Dispatcher:
         self._arrivals.pop(arrival.request.id, None)
         service = lease.service.predicted if lease is not None and lease.service is not None else None
         self._waiting.remove(arrival.request.id, dispatched=lease is not None, service=service)
+        if service is not None:
+            self.received.add(arrival.request.klass, arrival.request.client, service)
+
+    def _served(self, request: Request, seconds: float) -> None:
+        """A lease of it was settled, which took so many device seconds beyond what was charged for it."""
+        self._waiting.correct(request, seconds)
+        self.received.add(request.klass, request.client, seconds)
 
     def _with_hits(self, request: Request, snapshot: Snapshot) -> Request:
         """Look up anew what prefix is where, if that changed since this request was last decided upon."""

@@ -42,6 +42,10 @@ class Lease:
     """Output tokens so far, of all choices."""
     extended: int = 0
     """Output tokens reserved beyond its footprint's, as its answer grew."""
+    answered_at: float | None = None
+    """When its first token came."""
+    corrected: int = 0
+    """Tokens by which its reservation changed when its engine had counted the prompt."""
     counted_prompt: int | None = None
     counted_output: int = 0
     """Tokens as its engine counted them, once it has."""
@@ -52,6 +56,17 @@ class Lease:
         """Output tokens reserved for it, over all choices."""
         footprint = self.decision.footprint
         return self.extended if footprint is None else footprint.output + self.extended
+
+    @property
+    def reserved(self) -> int:
+        """Tokens of KV cache that are reserved for it now."""
+        footprint = self.decision.footprint
+        if footprint is None:
+            return 0
+        grown = footprint.kv + self.extended
+        if footprint.ceiling:
+            grown = max(footprint.kv, min(grown, footprint.ceiling))
+        return max(0, grown + self.corrected)
 
     @property
     def queued(self) -> float:

@@ -6,7 +6,7 @@ How long it is in seconds decides who is turned away at the door, and what the o
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.core.experience import Experience
 from gateway.core.fair_share import cost_of
@@ -19,12 +19,22 @@ from gateway.core.scheduling import RETRY_AFTER_MAX, retry_after
 from gateway.core.snapshot import Snapshot
 from gateway.core.waiting import Waiting
 
-__all__ = ["Line"]
+__all__ = ["Line", "Queued"]
 
 _SPREAD = 0.1
 """Part of a promised wait by which those who are told the same are spread."""
 _COUNTED = 1000
 """Requests that are counted one by one when somebody asks who is ahead; the rest is taken to be like them."""
+
+
+@dataclass(slots=True)
+class Queued:
+    """What waits for one model: requests, tokens of work, seconds in which it should be served, the first arrival."""
+
+    requests: int
+    tokens: int
+    seconds: float
+    oldest: float
 
 
 class Line:
@@ -63,6 +73,20 @@ class Line:
             if other.model == request.model:
                 number, work = number + 1, work + cost_of(other)
         return Ahead(number, self._seconds(request, snapshot, work))
+
+    def by_model(self, snapshot: Snapshot) -> dict[str, Queued]:
+        """What waits, by model; it looks at every request, so it is for people's eyes and not for each turn."""
+        found: dict[str, Queued] = {}
+        for request in self.waiting:
+            queued = found.get(request.model)
+            if queued is None:
+                tokens = self.waiting.work(request.model)
+                seconds = self._seconds(request, snapshot, tokens)
+                found[request.model] = Queued(1, tokens, seconds, request.arrival)
+            else:
+                queued.requests += 1
+                queued.oldest = min(queued.oldest, request.arrival)
+        return found
 
     def come_back(self, request: Request, chain: Chain, snapshot: Snapshot, roll: float) -> int:
         """Seconds, 1 to 59, after which one that is turned away finds a place, which is kept for it if it can be."""

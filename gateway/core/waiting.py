@@ -93,6 +93,14 @@ class Waiting:
         """Say whether this request waits."""
         return request_id in self._of
 
+    def __iter__(self) -> Iterator[Request]:
+        """All of them, in no order. Don't change the queue meanwhile."""
+        for clients in self._lanes.values():
+            for sessions in clients.values():
+                for flows in sessions.values():
+                    for flow in flows.values():
+                        yield from flow
+
     def length(self, model: str) -> int:
         """Requests waiting for the model of that name."""
         return self._lengths.get(model, 0)

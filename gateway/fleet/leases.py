@@ -27,6 +27,7 @@ from gateway.core.retrying import Retry, RetryBudget, may_retry
 from gateway.core.scheduling import next_try
 from gateway.core.service import service_of
 from gateway.core.snapshot import BackendView, Snapshot
+from gateway.fleet.open_leases import OpenLeases
 from gateway.fleet.roster import Roster
 from gateway.state.store import Refused, Store
 
@@ -56,6 +57,7 @@ class Leases:
         self.store = store
         self.experience = experience
         self.running = RunningByClient()
+        self.open = OpenLeases()
         self.changed: Callable[[], None] = lambda: None
         """Called after each change that a waiting request may profit from."""
         self.served: Callable[[Request, float], None] = lambda _request, _seconds: None
@@ -89,6 +91,7 @@ class Leases:
         service = service_of(decision, view, offer)
         lease = Lease(lease_id, request, chain, decision, view.name, offer, view.block, now, service)
         self.experience.sent(lease, view)
+        self.open.granted(lease)
         self.running.enter(request.client)
         self._budget.admitted(now)
         return lease
@@ -98,6 +101,7 @@ class Leases:
         now = self._now()
         if self.store.first_token(lease.id, now):
             totals = self.totals(lease.backend)
+            self.open.answered(lease, now)
             self.experience.first_token(lease, totals, now)
             self.roster.held(lease.backend, totals, now)
             self.roster.progressed(lease.backend, now)
@@ -108,6 +112,7 @@ class Leases:
         """So many events with text have been streamed since the request began; its reservation grows ahead of them."""
         tokens = max(lease.generated, lease.counted_output, self.experience.tokens_in(lease, events))
         new, lease.generated = tokens - lease.generated, tokens
+        self.open.generated(lease, new)
         self.roster.progressed(lease.backend, self._now())
         self.experience.progressed(lease, tokens, self._now())
         if self.store.grow(lease.id, new):
@@ -129,6 +134,7 @@ class Leases:
             return
         change = prompt_change(lease, prompt, cached)
         if is_worth_a_write(change, footprint.kv) and self.store.correct(lease.id, prompt, change):
+            lease.corrected = change
             self.changed()
 
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts | None, *, linger: float = 0.0) -> None:
@@ -142,6 +148,7 @@ class Leases:
         lease.settled = True
         now = self._now()
         self.running.leave(lease.request.client)
+        self.open.settled(lease, ended)
         if lease.service is not None:
             actual = lease.service.actual(ended, now - lease.granted_at)
             self.served(lease.request, actual - lease.service.predicted)
@@ -245,4 +252,5 @@ class Leases:
         """Forget removed backends on which nothing runs any more."""
         for name, models in self.roster.drained(self.totals):
             self.experience.remove(name, models)
+            self.open.forget(name)
             self.drained(name)

@@ -19,7 +19,7 @@ from gateway.core.health.breaker import BackendBreaker
 from gateway.core.health.states import Probed, health_of
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
-from gateway.core.snapshot import BackendView
+from gateway.core.snapshot import BackendView, Health
 from gateway.engines.adapter import Engine, Facts, Load
 from gateway.engines.registry import engine
 from gateway.fleet.observer import Observer
@@ -63,6 +63,9 @@ class Member:
     died_at: float | None = None
     """When a connection broke of which it is not known that it had worked since the last time."""
     progressed_at: float | None = None
+    health: Health = Health.UNKNOWN
+    """As it was seen last."""
+    health_since: float | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -172,6 +175,8 @@ class Member:
         room, told = self.capacity, self.told(now)
         slots, limited_by = self._limit(totals, factors[1], told)
         health, retry_at = health_of(self.probed, self.breaker, self.draining, now)
+        if health is not self.health or self.health_since is None:
+            self.health, self.health_since = health, now
         return BackendView(
             backend=self.backend,
             health=health,
