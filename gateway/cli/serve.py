@@ -53,33 +53,39 @@ def run(args: argparse.Namespace) -> int:
 
 async def _serve(path: Path, loaded: Loaded, log: Log) -> None:
     app = Application(loaded, lambda: load(path), log=log)
+    stops = _Stops()  # before anybody can read that it listens, and stop it
     try:
         await app.start()
         _settle_memory()
         show_banner(app, loaded)
-        await _until_stopped(app, loaded)
+        _reload_on_hangup(app, loaded)
+        await _until_stopped(app, loaded, stops)
     finally:
         await app.close()
 
 
-async def _until_stopped(app: Application, loaded: Loaded) -> None:
-    """Wait for a signal, then drain; the second signal ends the drain."""
-    loop = asyncio.get_running_loop()
-    stop: asyncio.Future[signal.Signals] = loop.create_future()
-    hurry = asyncio.Event()
+class _Stops:
+    """The signals that end it: `first` is the first one, `hurry` is set by the next."""
 
-    def on_stop(number: signal.Signals) -> None:
-        if stop.done():
-            hurry.set()
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.first: asyncio.Future[signal.Signals] = loop.create_future()
+        self.hurry = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._came, number)
+
+    def _came(self, number: signal.Signals) -> None:
+        if self.first.done():
+            self.hurry.set()
         else:
-            stop.set_result(number)
+            self.first.set_result(number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_stop, number)
-    _reload_on_hangup(app, loaded)
+
+async def _until_stopped(app: Application, loaded: Loaded, stops: _Stops) -> None:
+    """Wait for a signal, then drain; the second signal ends the drain."""
     limit = loaded.settings.server.drain
     # Nobody who stops it by hand has a load balancer in front that must first see "not ready".
-    settle = 0.0 if await stop is signal.SIGINT else min(SETTLE, limit)
+    settle = 0.0 if await stops.first is signal.SIGINT else min(SETTLE, limit)
     drain = Drain(
         DrainTimes(settle=settle, limit=limit),
         not_ready=app.not_ready,
@@ -92,7 +98,7 @@ async def _until_stopped(app: Application, loaded: Loaded) -> None:
         many = "" if app.handler.running == 1 else "s"
         what = f"{app.handler.running} answer{many}"
         print(f"\nkvgate: waiting up to {limit:g} s for {what} to end; Ctrl-C again ends at once", file=sys.stderr)
-    hurrying = asyncio.ensure_future(_hurry(drain, hurry))
+    hurrying = asyncio.ensure_future(_hurry(drain, stops.hurry))
     try:
         await drain.run()
     finally:
