@@ -10,7 +10,7 @@ import binascii
 __all__ = ["InlineFile", "inline_file"]
 
 _PREFIX = 512
-"""Bytes in which a data URL says `;base64,`."""
+"""Bytes in which a data URL says `;base64,`, and in which whatever follows a file's string ends."""
 _KEYS = (b'"url"', b'"data"', b'"file_data"')
 """Members that hold a file, where it comes in an object."""
 
@@ -70,10 +70,8 @@ def inline_file(raw: memoryview) -> InlineFile | None:
 
 
 def _closing(raw: memoryview, start: int) -> int:
-    """Where the string ends; base64 holds no quote, so the first one ends it."""
-    step = 1 << 20
-    for at in range(start, len(raw), step):
-        found = bytes(raw[at : at + step]).find(b'"')
-        if found >= 0:
-            return at + found
-    return len(raw)
+    """Where the string ends, about: its quote is looked for only near the end, behind which no more than a few short
+    members come. Base64 holds no quote."""
+    near = max(start, len(raw) - _PREFIX)
+    found = bytes(raw[near:]).find(b'"')
+    return near + found if found >= 0 else len(raw)
