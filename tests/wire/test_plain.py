@@ -55,7 +55,7 @@ def test_it_can_be_measured(surface: str, parse: Callable[[bytes], ChatRequest],
     text = parse(json.dumps(body).encode()).text
     whole = (b"".join(text.pieces),)
     assert text.message_ends == [] or text.message_ends[-1] == len(whole[0])
-    count_text(whole, text.messages, 0)
+    count_text(whole, text.messages)
     fingerprint(whole, text.message_ends, b"salt")
 
 

@@ -29,6 +29,8 @@ _SAME_ANSWER = 1.35
 """An answer comes back as it was given if our estimate of the message is within this factor of the engine's count."""
 _MOVED_DOUBT = 0.05
 """Share of an answer or of reasoning by which it may differ from what comes back of it."""
+_SIGMAS = 1.645
+"""Standard deviations that 95 % stay under."""
 _TELLING = 32.0
 """Tokens from which an addition tells something of its text."""
 _FULL_SAMPLE = 200.0
@@ -106,8 +108,13 @@ class PromptTokenEstimator:
         found = self._anchored(model, counts, chain)
         if found is None:
             parts = contributions(prior_of(model), counts)
-            tokens = max(1.0, self._proportions(model, client).tokens(parts))
-            return PromptEstimate(round(tokens), math.ceil(tokens * safety), Tier.BYTES)
+            proportions = self._proportions(model, client)
+            tokens = max(1.0, proportions.tokens(parts))
+            # A client who has said nothing of this kind so far may surprise as much as its proportions are unsure.
+            unsure = _SIGMAS * proportions.sigma(parts) if known is not None else 0.0
+            return PromptEstimate(
+                round(tokens), math.ceil(tokens + math.hypot(tokens * (safety - 1.0), unsure)), Tier.BYTES
+            )
         split = self._split(model, client, counts, *found)
         tokens = max(1.0, split.tokens)
         doubt = split.added * (safety - 1.0) + split.moved * _MOVED_DOUBT + _TURN_DOUBT * len(found[1])

@@ -67,6 +67,11 @@ class Proportions:
         """The parts by these proportions, together."""
         return sum([factor * part for factor, part in zip(self.mean, parts, strict=True)])
 
+    def sigma(self, parts: Sequence[float]) -> float:
+        """Standard deviation of `tokens`, in tokens: wide for parts that no prompt has taught yet."""
+        rows = [sum([v * part for v, part in zip(row, parts, strict=True)]) for row in self.variance]
+        return sqrt(max(0.0, sum([row * part for row, part in zip(rows, parts, strict=True)])))
+
     def learn(self, parts: Sequence[float], exact: float, noise: float) -> None:
         """Move towards an exact count of a prompt with these parts. `noise`: its standard deviation, in tokens."""
         gain = [sum([v * part for v, part in zip(row, parts, strict=True)]) for row in self.variance]
