@@ -18,6 +18,7 @@ from gateway.config.backends import ENGINES
 from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.formats import KV_FORMATS, WEIGHT_BYTES
 from gateway.config.load import load
+from gateway.config.model_files.found import FoundModel, find_model
 from gateway.config.policy import Policy
 from gateway.config.sizes import Unreadable, parse_duration, parse_number, parse_share, parse_tokens
 from gateway.core.forecast import Goals
@@ -45,7 +46,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=f"examples:\n{_EXAMPLES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", nargs="+", metavar="MODEL|FILE", help="models of the catalogue, or one policy file")
+    parser.add_argument(
+        "what",
+        nargs="+",
+        metavar="MODEL|FILE",
+        help="models of the catalogue, a config.json or .gguf, or one policy file",
+    )
     parser.add_argument(
         "--device", action="append", default=[], metavar="[N x]ID", type=_read(_device),
         help=f"a device, and how many of it make one instance ({', '.join(map(str, COUNTS))} are tried where it isn't "
@@ -105,16 +111,22 @@ def _policy(args: argparse.Namespace) -> tuple[Policy, Catalogue]:
     if _is_file(names):
         policy = load(Path(names[0]), lenient=True).policy
         return policy, policy.catalogue.catalogue
-    for name in names:
-        if SHIPPED.model(name) is None:
-            near = SHIPPED.nearest_model(name)
-            raise ConfigError(
-                f"the catalogue has no model {name}" + (f"; did you mean {near}?" if near else ""), code="unknown_model"
-            )
-    wanted = Wanted(tuple(names), args.engine, args.weights, args.kv, args.context, args.running)
+    found = [find_model(name) for name in names]
+    ids = [name if each.path is None else _id_of(each) for name, each in zip(names, found, strict=True)]
+    files = tuple((name, each.path) for name, each in zip(ids, found, strict=True) if each.path is not None)
+    weights = args.weights
+    if weights == "auto" and len(found) == 1 and found[0].described.weights_format in WEIGHT_BYTES:
+        weights = found[0].described.weights_format
+    wanted = Wanted(tuple(ids), args.engine, weights, args.kv, args.context, args.running, files)
     named = args.device or [(None, name) for name, _ in args.price]
     places = [(count, _device_id(name, SHIPPED)) for count, name in named]
-    return candidates(wanted, places), SHIPPED
+    policy = candidates(wanted, places)
+    return policy, policy.catalogue.catalogue
+
+
+def _id_of(found: FoundModel) -> str:
+    """A name without spaces, whatever the file calls its model."""
+    return "-".join(found.described.shape.id.split()) or "model"
 
 
 def _is_file(names: Sequence[str]) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from gateway.cli.check_report import BackendReport, ModelReport, report
 from gateway.cli.plan_traffic import Workload
-from gateway.config.capacity import kv_pool_bytes, sequences_that_fit
+from gateway.config.capacity import kv_pool_bytes
 from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.policy import Policy
 from gateway.core.forecast import Forecast, Goals, forecast, sustained
@@ -23,7 +24,8 @@ COUNTS = (1, 2, 4, 8)
 class Wanted:
     """What is to be served: models as the file would name them, engine and formats.
 
-    `context` None: all that the weights can do; `running` None: the engine's own places.
+    `context` None: all that the weights can do; `running` None: the engine's own places. `files`: of models that no
+    catalogue has, (id, file) pairs.
     """
 
     models: tuple[str, ...]
@@ -32,6 +34,7 @@ class Wanted:
     kv: str = "auto"
     context: int | None = None
     running: int | None = None
+    files: tuple[tuple[str, Path], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,8 @@ def candidates(wanted: Wanted, devices: Sequence[tuple[int | None, str]], catalo
         for number, name in places
         for count in ((number,) if number is not None else COUNTS)
     ]
-    return Policy.model_validate({"backends": backends})
+    own = [{"id": name, "gguf" if file.suffix == ".gguf" else "config": str(file)} for name, file in wanted.files]
+    return Policy.model_validate({"backends": backends, "catalogue": {"models": own}})
 
 
 def _is_id(name: str, catalogue: Catalogue) -> bool:
@@ -133,9 +137,8 @@ def _instance(
     now = most = None
     traffic = workload.traffic
     if pool > 0 and device.known and traffic.longest(0.95) <= offer.window:
-        usable = int(pool * backend.backend.headroom)
-        room = sequences_that_fit(offer.kv, usable, round(traffic.context))
-        if sequences_that_fit(offer.kv, usable, traffic.longest(0.95)) > 0:
+        room = int(held.sequences(round(traffic.context)) * backend.backend.headroom)
+        if held.sequences(traffic.longest(0.95)) > 0:
             most = sustained(offer.speed, room, held.slots, traffic, goals)
             now = forecast(offer.speed, room, held.slots, traffic, workload.rate, goals) if workload.rate else None
     return Instance(backend, model, pool, model.fits, now, most, workload.rate, price)

@@ -151,3 +151,16 @@ def test_a_journal_tells_the_same_of_one_name(tmp_path: Path) -> None:
     assert from_file(file, "code", 7.0).rate == 7.0
     with pytest.raises(ConfigError, match="no finished request for nobody"):
         from_file(file, "nobody", 0.0)
+
+
+def test_a_model_file_is_planned_like_a_model_of_the_catalogue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded = Path(__file__).parents[1] / "recordings" / "model_configs" / "DeepSeek-V3.json"
+    file = tmp_path / "config.json"
+    file.write_text(recorded.read_text())
+    words = ("--device", "8xh200-sxm-141", "--weights", "fp8", "--context", "131072")
+    own, known = (plan(capsys, name, *words)["instances"][0] for name in (str(file), "DeepSeek-V3"))
+    assert own["weights_bytes"] == pytest.approx(known["weights_bytes"], rel=0.03)
+    assert own["fits"]["32768"] == pytest.approx(known["fits"]["32768"], rel=0.1)
+    assert own["holds"]
