@@ -16,6 +16,7 @@ from itertools import islice
 
 from gateway import clock
 from gateway.core.admission import refuse
+from gateway.core.client_line import ClientLine
 from gateway.core.decide import decide
 from gateway.core.decision import Decision, Verdict
 from gateway.core.lease import Ahead, Ended, Lease
@@ -24,6 +25,7 @@ from gateway.core.look import Look
 from gateway.core.plan import Plan
 from gateway.core.prefix.chain import Chain
 from gateway.core.pump import pump
+from gateway.core.quota import Shortfall
 from gateway.core.reasons import Reason
 from gateway.core.received import Received
 from gateway.core.request import Request
@@ -80,6 +82,7 @@ class Dispatcher:
         self._roll = roll
         self._line = Line(plan, leases.experience)
         self._waiting = self._line.waiting
+        self._clients = ClientLine()
         self._arrivals: dict[str, _Arrival] = {}
         self._fresh: list[_Arrival] = []
         self._wake = asyncio.Event()
@@ -172,9 +175,11 @@ class Dispatcher:
             if arrival.request.id not in self._arrivals:
                 continue  # left already
             arrival.request = self._line.welcome(arrival.request, arrival.chain, self._now())
-            if not self._waiting.length(arrival.request.model):
+            short = self._clients.comes(arrival.request, arrival.chain, self.leases.quotas.gate(), self._now())
+            alone = not self._waiting.length(arrival.request.model)
+            if alone:
                 self.leases.experience.drained(arrival.request.model, self._now()).restart(self._now())
-            elif self._turned_away(arrival):
+            if (short is not None or not alone) and self._turned_away(arrival, short):
                 continue
             if not self._waiting.offer(arrival.request):
                 if not pumped:
@@ -183,25 +188,38 @@ class Dispatcher:
                 if not self._waiting.offer(arrival.request):
                     await self._at_the_door(arrival)
                     continue
+            self._clients.enter(arrival.request)
             pumped = False
         if not pumped:
             await self._pump()
 
-    def _turned_away(self, arrival: _Arrival) -> bool:
+    def _turned_away(self, arrival: _Arrival, short: Shortfall | None) -> bool:
         """Turn away at once what nothing here can ever serve, or would only after too long.
 
-        Whoever waits behind others may not be looked at soon. Of the rest it is noted who stands before it.
+        Whoever waits behind others, or for its own limits, may not be looked at soon. Of the rest it is noted who
+        stands before it.
         """
         snapshot, request, roll = self.leases.snapshot(), arrival.request, self._roll()
         decision = decide(self.plan, request, snapshot, snapshot.now, roll)
         if decision.verdict is not Verdict.REJECT:
-            if not self._line.is_long(request, snapshot):
+            if short is not None and short.seconds is not None and snapshot.now + short.seconds > request.deadline:
+                decision = self._over_quota(arrival, short, refuse(request, Reason.OVER_QUOTA, snapshot.now, roll))
+            elif not self._waiting.length(request.model):
+                return False
+            elif self._line.is_long(request, snapshot):
+                again = self._line.come_back(request, arrival.chain, snapshot, roll)
+                decision = refuse(request, Reason.QUEUE_FULL, snapshot.now, roll, again)
+            else:
                 arrival.ahead = self._line.ahead(request, snapshot)
                 return False
-            again = self._line.come_back(request, arrival.chain, snapshot, roll)
-            decision = refuse(request, Reason.QUEUE_FULL, snapshot.now, roll, again)
         self._decline(arrival, decision)
         return True
+
+    def _over_quota(self, arrival: _Arrival, short: Shortfall, decision: Decision) -> Decision:
+        """The same no for a limit of the client's own, with the time at which it leaves enough, if that is known."""
+        again = self._clients.come_back(arrival.request, arrival.chain, short, decision.now)
+        told = decision.retry_after if again is None else again
+        return replace(decision, reason=Reason.OVER_QUOTA, quota=short, retry_after=told)
 
     async def _pump(self) -> None:
         expired = self._waiting.expired(self._now())
@@ -210,7 +228,7 @@ class Dispatcher:
         for _ in range(ROUNDS):
             snapshot = self.leases.snapshot()
             order = self._waiting.in_order(snapshot.now)
-            allowed = self.leases.running.within_limits(order, snapshot.now, order.skip_client)
+            allowed = self.leases.quotas.gate().within(order, snapshot.now, order.skip_client)
             if not await self._carry_out(allowed, snapshot, order.skip_model):
                 return
 
@@ -218,7 +236,7 @@ class Dispatcher:
         """The queue has no place: admitted at once, if nobody waits before it, or turned away."""
         snapshot = self.leases.snapshot()
         request = arrival.request
-        if not self._waiting.length(request.model) and self.leases.running.has_room(request):
+        if not self._waiting.length(request.model) and self.leases.quotas.gate().short(request) is None:
             await self._carry_out([arrival.request], snapshot)
         if arrival.request.id in self._arrivals:
             roll = self._roll()
@@ -276,10 +294,12 @@ class Dispatcher:
     def _decline(self, arrival: _Arrival, decision: Decision) -> None:
         if decision.reason is Reason.QUEUE_TIMEOUT:
             request = arrival.request
-            again = self._line.come_back(request, arrival.chain, self.leases.snapshot(), decision.roll)
-            decision = replace(decision, retry_after=again)
-            if not self.leases.running.has_room(request):
-                decision = replace(decision, reason=Reason.OVER_QUOTA)
+            short = self._clients.waits(request, self.leases.quotas.gate())
+            if short is None or short.seconds is None:
+                again = self._line.come_back(request, arrival.chain, self.leases.snapshot(), decision.roll)
+                decision = replace(decision, retry_after=again)
+            if short is not None:
+                decision = self._over_quota(arrival, short, decision)
         if arrival.waited and decision.verdict is Verdict.REJECT:
             decision = replace(decision, verdict=Verdict.SHED)
         self._observer.decided(arrival.request, decision)
@@ -301,6 +321,7 @@ class Dispatcher:
     def _served(self, request: Request, seconds: float) -> None:
         """A lease of it was settled, which took so many device seconds beyond what was charged for it."""
         self._waiting.correct(request, seconds)
+        self._clients.leave(arrival.request.id)
         self.received.add(request.klass, request.client, seconds)
 
     def _with_hits(self, request: Request, snapshot: Snapshot) -> Request:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from gateway.config.backends import LabelName
+from gateway.config.rates import KvSecondsRate, RequestRate, TokenRate
 from gateway.config.secrets import SecretText
 from gateway.config.sizes import Tokens, Whole
 from gateway.config.spec import Name, Spec, some
@@ -15,12 +16,24 @@ __all__ = ["Auth", "AuthSpec", "KeyLimits", "KeySpec"]
 
 
 class KeyLimits(Spec):
-    """What one key may use at a time."""
+    """What one key may use: at a time, and in a time.
+
+    An amount in a time is a bucket, full at the start and filled evenly; what is over it waits in the queue until it
+    fits, or is refused when that would be too late. A request is charged what it is likely to use when it is sent to a
+    backend, and put right when it has ended. One that is larger than the whole bucket waits for a full one.
+    """
 
     running: Annotated[Whole, Field(ge=1)] | None = None
     """Requests running at once; more wait in the queue."""
     context: Annotated[Tokens, Field(gt=0)] | None = None
     """Tokens of prompt and output together in one request."""
+    tokens: TokenRate | None = None
+    """Tokens in a time, of prompts (cached ones too) and answers, as engines count them."""
+    requests: RequestRate | None = None
+    """Requests in a time that were sent to a backend; those whose backend failed don't count."""
+    kv_seconds: KvSecondsRate | None = None
+    """KV cache in a time: tokens reserved for its requests, times the seconds for which they are. What a running
+    request of others holds already is not counted again."""
 
 
 class KeySpec(Spec):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gateway.config.auth import AuthSpec, KeyLimits
 from gateway.config.backends import BackendSpec
 from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.policy import BreakerSpec, Policy, RouteSpec
 from gateway.core.backend import Backend, Device
 from gateway.core.boundary import Label
 from gateway.core.plan import Breaker, ClassPolicy, Plan, Pressure, QueueLimits, RetryPolicy, Route, RoutingCosts
+from gateway.core.quota import ClientLimits, Quota
 from gateway.core.request import Consent
 
 __all__ = ["DEFAULT_LABEL", "UNKNOWN_DEVICE", "backend", "clearance", "compile_policy", "device"]
@@ -74,6 +76,7 @@ def compile_policy(policy: Policy, version: int = 0) -> Plan:
         for name, c in policy.classes.items()
     }
     classes.setdefault("default", ClassPolicy("default"))
+    keys = policy.auth.keys if isinstance(policy.auth, AuthSpec) else ()
     return Plan(
         backends=tuple(backend(spec, policy.catalogue.catalogue) for spec in policy.backends),
         routes={spec.name: _route(spec) for spec in policy.models},
@@ -96,7 +99,13 @@ def compile_policy(policy: Policy, version: int = 0) -> Plan:
         pressure=Pressure(policy.admission.pressure.free, policy.admission.pressure.context),
         default_label=DEFAULT_LABEL,
         version=version,
+        clients={spec.name: _limits(spec.limits) for spec in keys},
     )
+
+
+def _limits(spec: KeyLimits) -> ClientLimits:
+    rates = {Quota.REQUESTS: spec.requests, Quota.TOKENS: spec.tokens, Quota.KV_SECONDS: spec.kv_seconds}
+    return ClientLimits(spec.running, {quota: rate for quota, rate in rates.items() if rate is not None})
 
 
 def _breaker(spec: BreakerSpec) -> Breaker:

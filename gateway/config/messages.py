@@ -21,7 +21,7 @@ __all__ = ["SECRET_KEYS", "problems_of"]
 SECRET_KEYS = frozenset({"key"})
 """Keys whose values are never repeated in a message (`tls.key` is a path, and not repeated either)."""
 
-_SHOWN_OF_AUTH = frozenset({"class", "data", "running", "context"})
+_SHOWN_OF_AUTH = frozenset({"class", "data", "running", "context", "tokens", "requests", "kv_seconds"})
 """Under `auth` a key may stand where it doesn't belong, so only these values are repeated."""
 
 _MISSING = "is missing"

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.core.context_cap import Bound
 from gateway.core.footprint import Footprint
+from gateway.core.quota import Shortfall
 from gateway.core.reasons import Reason
 
 __all__ = ["Candidate", "Decision", "Trace", "Verdict", "Weighed"]
@@ -155,6 +156,8 @@ class Decision:
     needed: int | None = None
     """Tokens that the request is short of it with: its prompt as estimated, and the least output."""
     trace: Trace = field(default_factory=Trace)
+    quota: Shortfall | None = None
+    """The limit of its client that it met, on OVER_QUOTA."""
 
     @property
     def alternatives(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gateway.core.backend import Backend
 from gateway.core.boundary import Label, within
+from gateway.core.quota import ClientLimits
 from gateway.core.request import Consent
 from gateway.core.snapshot import Health, Snapshot
 
@@ -131,6 +132,8 @@ class Plan:
     default_label: Label = Label.PUBLIC
     """Label of a request on an unnamed route."""
     version: int = 0
+    clients: Mapping[str, ClientLimits] = field(default_factory=dict)
+    """Limits by client; one that is not there has none."""
 
     def route(self, model: str, snapshot: Snapshot) -> Route | None:
         """The route of a client's model name, or None when nobody serves it.

@@ -1,57 +1,86 @@
-"""Limits of one client, counted here and nowhere else."""
+"""What one client may use: requests at once, and amounts for a time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
 
+from gateway.core.fair_share import cost_of
 from gateway.core.request import Request
+from gateway.core.token_bucket import Rate
 
-__all__ = ["RunningByClient"]
+__all__ = ["Amounts", "ClientLimits", "Levels", "Quota", "Shortfall", "needs_of", "shortfall", "whole_left"]
 
 
-class RunningByClient:
-    """Requests of each client that hold a lease now: nothing is charged before `enter`, and `leave` undoes it."""
+class Quota(StrEnum):
+    """What is counted against a client; the names are those of the file."""
 
-    __slots__ = ("_running",)
+    RUNNING = "running"
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+    """Of prompts, cached ones too, and of answers."""
+    KV_SECONDS = "kv_seconds"
+    """Tokens of KV cache reserved for its requests, times the seconds for which they are."""
 
-    def __init__(self) -> None:
-        self._running: dict[str, int] = {}
 
-    def enter(self, client: str) -> None:
-        """Count one more request of this client."""
-        self._running[client] = self._running.get(client, 0) + 1
+Amounts = Mapping[Quota, float]
+"""So much of each."""
 
-    def leave(self, client: str) -> None:
-        """Count one request less; KeyError when the client has none."""
-        left = self._running[client] - 1
-        if left:
-            self._running[client] = left
-        else:
-            del self._running[client]
 
-    def room(self, client: str, limit: int | None) -> float:
-        """How many more requests this client may have running under `limit`; infinite without one."""
-        return math.inf if limit is None else limit - self._running.get(client, 0)
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """Limits of one client: `running` requests at once (None: any), and rates."""
 
-    def has_room(self, request: Request) -> bool:
-        """Whether its client's own limit lets this request run now."""
-        return self.room(request.client, request.client_limit) > 0
+    running: int | None = None
+    rates: Mapping[Quota, Rate] = field(default_factory=dict)
 
-    def within_limits(
-        self, waiting: Iterable[Request], now: float, skip: Callable[[str], None] | None = None
-    ) -> Iterator[Request]:
-        """Leave out what its client's own limit holds back, but for those whose time is up at `now`.
 
-        `skip` is told the name of a client of whom nothing else will be taken.
-        """
-        taken: dict[str, int] = {}
-        for request in waiting:
-            before = taken.get(request.client, 0)
-            if self.room(request.client, request.client_limit) > before:
-                taken[request.client] = before + 1
-                yield request
-            elif now >= request.deadline:
-                yield request
-            elif skip is not None:
-                skip(request.client)
+class Levels(NamedTuple):
+    """Where a client stands: requests running, and what is left of each of its rates."""
+
+    running: int
+    left: Amounts
+
+
+class Shortfall(NamedTuple):
+    """The limit that holds a request back: what is left of `amount`, and what is needed.
+
+    `seconds` until there is as much as is needed; None where that hangs on requests that end.
+    """
+
+    quota: Quota
+    left: float
+    needed: float
+    amount: float
+    per: float | None = None
+    """Seconds for which the amount is given; None: at once."""
+    seconds: float | None = None
+
+
+def needs_of(request: Request) -> Amounts:
+    """What must be left for a request to start.
+
+    Of KV cache only something: how much a request takes hangs on where it will run.
+    """
+    return {Quota.REQUESTS: 1.0, Quota.TOKENS: float(cost_of(request)), Quota.KV_SECONDS: 1.0}
+
+
+def shortfall(limits: ClientLimits, levels: Levels, needs: Amounts) -> Shortfall | None:
+    """The limit that a client must wait for longest before something with these needs may start; None: it may now."""
+    if limits.running is not None and levels.running >= limits.running:
+        return Shortfall(Quota.RUNNING, limits.running - levels.running, 1.0, limits.running)
+    longest, found = 0.0, None
+    for quota, rate in limits.rates.items():
+        left, needed = levels.left.get(quota, rate.amount), needs.get(quota, 0.0)
+        seconds = rate.wait(left, needed)
+        if seconds > longest:
+            longest, found = seconds, Shortfall(quota, left, needed, rate.amount, rate.seconds, seconds)
+    return found
+
+
+def whole_left(left: float) -> int:
+    """What is left, as a client is told: whole, and never below 0."""
+    return max(0, math.floor(left + 1e-6))

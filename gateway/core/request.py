@@ -129,8 +129,6 @@ class Request:
     session: str | None = None
     hits: Mapping[str, Hit] = field(default_factory=dict)
     """By backend name: refreshed by the dispatcher before each decision."""
-    client_limit: int | None = None
-    """Requests that its client may have running at once; more wait."""
     surface: str = "chat"
     """What the client called."""
     surfaces: frozenset[str] = frozenset()

@@ -24,7 +24,6 @@ def keys_of(policy: Policy) -> tuple[Key, ...]:
                 models=frozenset(spec.models) if spec.models else None,
                 klass=spec.klass,
                 label=Label.parse(spec.data) if spec.data is not None else None,
-                running=spec.limits.running,
                 context=spec.limits.context,
             ),
         )

@@ -21,13 +21,13 @@ from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
 from gateway.core.prefix.chain import Chain
-from gateway.core.quota import RunningByClient
 from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
 from gateway.core.scheduling import next_try
 from gateway.core.service import service_of
 from gateway.core.snapshot import BackendView, Snapshot
 from gateway.fleet.open_leases import OpenLeases
+from gateway.fleet.quotas import Quotas
 from gateway.fleet.roster import Roster
 from gateway.state.store import Refused, Store
 
@@ -56,7 +56,7 @@ class Leases:
         self.roster = roster
         self.store = store
         self.experience = experience
-        self.running = RunningByClient()
+        self.quotas = Quotas(plan.clients, store, now)
         self.open = OpenLeases()
         self.changed: Callable[[], None] = lambda: None
         """Called after each change that a waiting request may profit from."""
@@ -78,7 +78,10 @@ class Leases:
     async def grant(
         self, lease_id: str, request: Request, chain: Chain, decision: Decision, view: BackendView, offer: Offer
     ) -> Lease | None:
-        """Reserve what was decided on; None when the store has no room for it any more. Raises StoreError."""
+        """Reserve what was decided on, and charge it to its client.
+
+        None when the store has no room for it any more, or the client's limits don't allow it. Raises StoreError.
+        """
         footprint, prefill = decision.footprint, decision.predicted_prefill
         if footprint is None:
             return None
@@ -86,15 +89,26 @@ class Leases:
         reply = await self.store.reserve(lease_id, view.name, footprint, prefill, limits, self._now())
         if isinstance(reply, Refused):
             return None
+        service = service_of(decision, view, offer)
+        lease = Lease(lease_id, request, chain, decision, view.name, offer, view.block, self._now(), service)
+        if not await self._charged(lease):
+            return None
         now = self._now()
         self.roster.granted(decision, view.name, reply.totals, now)
-        service = service_of(decision, view, offer)
-        lease = Lease(lease_id, request, chain, decision, view.name, offer, view.block, now, service)
         self.experience.sent(lease, view)
         self.open.granted(lease)
-        self.running.enter(request.client)
         self._budget.admitted(now)
         return lease
+
+    async def _charged(self, lease: Lease) -> bool:
+        """Charge it to its client; what was reserved is given back when that is refused or fails."""
+        charged = False
+        try:
+            charged = await self.quotas.charge(lease) is None
+        finally:
+            if not charged:
+                self.store.settle(lease.id, self._now())
+        return charged
 
     def first_token(self, lease: Lease) -> None:
         """The engine began to answer: its prefill backlog shrinks, the prompt's prefix is resident."""
@@ -147,7 +161,7 @@ class Leases:
             return
         lease.settled = True
         now = self._now()
-        self.running.leave(lease.request.client)
+        self.quotas.settle(lease, ended)
         self.open.settled(lease, ended)
         if lease.service is not None:
             actual = lease.service.actual(ended, now - lease.granted_at)
@@ -205,6 +219,7 @@ class Leases:
     def replan(self, plan: Plan) -> None:
         """Take a new policy: what runs is untouched, what it removes is forgotten once nothing runs there."""
         self._plan = plan
+        self.quotas.replan(plan.clients)
         self._budget.policy = plan.retry
         self._let_go()
         self.changed()

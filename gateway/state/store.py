@@ -1,4 +1,4 @@
-"""What the dispatcher asks of the ledger, wherever it is kept."""
+"""What the dispatcher asks of the ledger and of the clients' accounts, wherever they are kept."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Protocol
 
 from gateway.core.footprint import Footprint
 from gateway.core.ledger import Limits, Refused, Reserved, Totals
+from gateway.core.quota import Amounts, ClientLimits, Levels, Shortfall
 
 __all__ = ["Limits", "Refused", "Reserved", "Store", "Totals"]
 
@@ -15,7 +16,7 @@ class Store(Protocol):
 
     `now` is seconds on the gateway's monotonic clock; tokens and seconds as in `core.ledger`.
 
-    Only `reserve` may wait: it is the read that gates a write, and it happens where the shared totals are.
+    Only `reserve` and `charge` may wait: they are the reads that gate a write, and happen where the shared totals are.
     Raises StoreError when a shared store does not answer.
     """
 
@@ -47,3 +48,17 @@ class Store(Protocol):
 
     def totals(self, backend: str, now: float) -> Totals:
         """What the leases hold on that backend."""
+
+    async def charge(
+        self, lease: str, client: str, needs: Amounts, cost: Amounts, limits: ClientLimits, now: float
+    ) -> Shortfall | None:
+        """Charge a lease's expected cost to its client if its limits leave what it needs, else say what is missing.
+
+        The client has one request more running. Raises ValueError when the lease was charged before.
+        """
+
+    def refund(self, lease: str, used: Amounts, now: float) -> bool:
+        """Put a charge right by what was used, and count one request less; True the first time."""
+
+    def levels(self, client: str, limits: ClientLimits, now: float) -> Levels:
+        """What runs for a client, and what is left of its rates, as far as is known here; `limits` hold from now on."""

@@ -123,7 +123,6 @@ def describe(
         needs=_needs(chat.needs, route, snapshot),
         consent=_consent(route, headers),
         session=chat.session,
-        client_limit=client.running,
         surface=chat.surface,
         surfaces=acceptable(chat),
         lost=chat.lost,

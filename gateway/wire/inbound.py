@@ -16,14 +16,13 @@ class Client:
     """Whoever a key belongs to. Holds no key.
 
     `models`: names it may use, None for all. `klass` and `label`: overrides of the model's own class and data label.
-    `running`: requests at once, None for no limit. `context`: cap in tokens, None for no cap of its own.
+    `context`: cap in tokens, None for no cap of its own. What it may use at once and in a time is in the plan.
     """
 
     name: str
     models: frozenset[str] | None = None
     klass: str | None = None
     label: Label | None = None
-    running: int | None = None
     context: int | None = None
 
 

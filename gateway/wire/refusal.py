@@ -20,6 +20,7 @@ from gateway.errors import (
     Unavailable,
     UnknownModel,
 )
+from gateway.wire.quota_words import over_quota
 from gateway.wire.surfaces import SURFACES
 
 __all__ = ["previous_not_found", "prompt_member", "refusal", "shutting_down", "unknown_model"]
@@ -153,7 +154,7 @@ def previous_not_found() -> MalformedRequest:
 
 
 def _quota(request: Request, decision: Decision, _plan: Plan) -> GatewayError:
-    return OverQuota(f"A limit of the key '{request.client}' is reached. {_later(decision)}")
+    return OverQuota(f"{over_quota(request.client, decision.quota)} {_later(decision)}")
 
 
 def _spent(request: Request, decision: Decision, _plan: Plan) -> GatewayError:

@@ -11,6 +11,7 @@ from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
 from gateway.core.plan import QueueLimits
+from gateway.core.quota import ClientLimits
 from gateway.core.reasons import Reason
 from gateway.engines.adapter import Load
 from gateway.errors import ContextTooLong, GatewayError, OverQuota, Saturated, StoreError, Unavailable
@@ -419,9 +420,9 @@ async def test_a_removed_backend_is_not_kept_for_what_lingers_in_it(make: Make) 
 
 
 async def test_a_clients_own_limit_makes_it_wait_while_others_pass(make: Make) -> None:
-    rig = make(slots=4)
-    lease = await rig.submit(request("r0", client="x", client_limit=1))
-    waits = rig.submit(request("r1", client="x", client_limit=1, wait=5.0))
+    rig = make(slots=4, clients={"x": ClientLimits(running=1)})
+    lease = await rig.submit(request("r0", client="x"))
+    waits = rig.submit(request("r1", client="x", wait=5.0))
     end(rig, await asyncio.wait_for(rig.submit(request("r2", client="y")), 1))
     assert not waits.done()
     rig.pass_time(6.0)
