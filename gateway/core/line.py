@@ -6,7 +6,7 @@ How long it is in seconds decides who is turned away at the door, and what the o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gateway.core.experience import Experience
 from gateway.core.fair_share import cost_of
@@ -29,12 +29,16 @@ _COUNTED = 1000
 
 @dataclass(slots=True)
 class Queued:
-    """What waits for one model: requests, tokens of work, seconds in which it should be served, the first arrival."""
+    """What waits for one model: requests, tokens of work, seconds in which it should be served, the first arrival.
+
+    `clients`: requests by class and client.
+    """
 
     requests: int
     tokens: int
     seconds: float
     oldest: float
+    clients: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 class Line:
@@ -82,10 +86,11 @@ class Line:
             if queued is None:
                 tokens = self.waiting.work(request.model)
                 seconds = self._seconds(request, snapshot, tokens)
-                found[request.model] = Queued(1, tokens, seconds, request.arrival)
-            else:
-                queued.requests += 1
-                queued.oldest = min(queued.oldest, request.arrival)
+                queued = found[request.model] = Queued(0, tokens, seconds, request.arrival)
+            queued.requests += 1
+            queued.oldest = min(queued.oldest, request.arrival)
+            whose = (request.klass, request.client)
+            queued.clients[whose] = queued.clients.get(whose, 0) + 1
         return found
 
     def come_back(self, request: Request, chain: Chain, snapshot: Snapshot, roll: float) -> int:

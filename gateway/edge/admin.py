@@ -48,10 +48,10 @@ class Admin(Protocol):
         """
 
     def backends(self) -> list[dict[str, Any]]:
-        """Every backend as it stands now; at least `name` and `state`."""
+        """Every backend as it stands now (`backend_view`); at least `name` and `state`."""
 
     def queue(self) -> dict[str, Any]:
-        """What waits, by model."""
+        """What waits, for whom and why (`queue_view`); at least how many `waiting`, and `models` by name."""
 
     def decision(self, request_id: str) -> dict[str, Any] | None:
         """The journal's record of a request, None when it is not known."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from gateway.telemetry.figures import seconds
+
 __all__ = ["CSP", "page"]
 
 CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -121,10 +123,23 @@ def _model(model: object) -> str:
 
 
 def _queue(models: Mapping[str, Any]) -> str:
-    rows = "".join(
-        f'<tr><td>{escape(str(name))}</td><td class="n">{_count(length)}</td></tr>' for name, length in models.items()
+    heads = ("model", "waiting", "tokens", "served in", "longest wait")
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    rows = "".join(_line(name, line) for name, line in models.items())
+    return f"<table><tr>{head}</tr>{rows}</table>" if rows else "<p>Nothing waits.</p>"
+
+
+def _line(name: str, line: Mapping[str, Any]) -> str:
+    drain, oldest = line.get("seconds_to_drain"), line.get("oldest_seconds")
+    cells = (
+        escape(str(name)),
+        _count(line.get("requests")),
+        _count(line.get("tokens")),
+        seconds(drain) or "not known",
+        seconds(oldest),
     )
-    return f"<table><tr><th>model</th><th>waiting</th></tr>{rows}</table>" if rows else "<p>Nothing waits.</p>"
+    shown = "".join(f'<td class="n">{cell}</td>' for cell in cells)
+    return f"<tr>{shown}</tr>"
 
 
 def _count(value: object) -> str:

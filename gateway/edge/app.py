@@ -25,13 +25,15 @@ from gateway.dispatcher import Dispatcher
 from gateway.edge.admin import AdminPort
 from gateway.edge.allocator import give_back_large
 from gateway.edge.auth import Keyring
+from gateway.edge.backend_view import backend_rows, waiting_for
 from gateway.edge.chronicle import Chronicle
 from gateway.edge.cors import Cors
-from gateway.edge.fleet_view import backend_rows, model_entry
+from gateway.edge.fleet_view import model_entry
 from gateway.edge.handler import Handler
 from gateway.edge.keys import keys_of
 from gateway.edge.limits import EdgeLimits
 from gateway.edge.public import Public
+from gateway.edge.queue_view import LISTED, queue_document
 from gateway.edge.remembering import Remembering
 from gateway.edge.server import EdgeServer
 from gateway.edge.tls import server_context
@@ -240,12 +242,18 @@ class Application:
 
     def backends(self) -> list[dict[str, Any]]:
         """Every backend as it stands now."""
-        return backend_rows(self.leases.snapshot(), self.roster)
+        waiters = self.dispatcher.in_order(LISTED)
+        return backend_rows(self.leases.snapshot(), self.leases, waiting_for(look for _, look in waiters))
 
     def queue(self) -> dict[str, Any]:
-        """What waits, by model name."""
-        by_model = self.dispatcher.waiting()
-        return {"waiting": sum(by_model.values()), "models": by_model}
+        """What waits for each model, who waits and why, and who has been given how much."""
+        snapshot, plan, dispatcher = self.leases.snapshot(), self.dispatcher.plan, self.dispatcher
+        queued, waiters = dispatcher.queued(snapshot), dispatcher.in_order(LISTED)
+        return queue_document(queued, waiters, dispatcher.received.clients, plan, self.leases.open, snapshot)
+
+    def keys(self) -> list[dict[str, Any]]:
+        """Every configured client: what it runs, and what is left of its limits."""
+        return self.leases.quotas.rows()
 
     def decision(self, request_id: str) -> dict[str, Any] | None:
         """The journal's record of a request."""

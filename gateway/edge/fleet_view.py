@@ -1,9 +1,6 @@
-"""The fleet as people and clients see it: backends on the admin port, models on the public one."""
+"""The fleet as clients see it: models on the public port."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from typing import Any
 
 from gateway.core.admission import class_named
 from gateway.core.backend import Offer
@@ -11,51 +8,10 @@ from gateway.core.boundary import Label, within
 from gateway.core.context_cap import narrowest
 from gateway.core.plan import Plan, Route
 from gateway.core.snapshot import BackendView, Health, Snapshot
-from gateway.fleet.member import Member
 from gateway.wire.inbound import Client
 from gateway.wire.models import ModelEntry
 
-__all__ = ["backend_rows", "model_entry"]
-
-
-def backend_rows(snapshot: Snapshot, members: Iterable[Member]) -> list[dict[str, Any]]:
-    """One mapping a backend, JSON-ready. Tokens and seconds."""
-    known = {member.backend.name: member for member in members}
-    return [_row(view, known.get(view.name)) for view in snapshot.views]
-
-
-def _row(view: BackendView, member: Member | None) -> dict[str, Any]:
-    backend = view.backend
-    row: dict[str, Any] = {
-        "name": view.name,
-        "health": str(view.health),
-        "state": str(view.health),
-        "engine": backend.engine,
-        "device": backend.device.id,
-        "off_premises": backend.off_premises,
-        "clearance": backend.clearance.name.lower(),
-        "models": [
-            {"id": offer.model, "served_as": offer.served_as, "window": offer.window, "sources": dict(offer.sources)}
-            for offer in view.offers
-        ],
-        "running": view.running,
-        "slots": view.slots,
-        "decoding": view.decoding,
-        "kv_reserved_tokens": view.reserved,
-        "kv_foreign_tokens": view.foreign,
-        "kv_pool_tokens": view.pool,
-        "kv_block_tokens": view.block,
-        "kv_sequence_tokens": view.charge.most,
-        "prefill_backlog_seconds": round(view.backlog, 3),
-        "prefill_factor": round(view.prefill_factor, 3),
-        "decode_factor": round(view.decode_factor, 3),
-    }
-    if member is not None:
-        row["capacity_sources"] = dict(member.capacity.sources)
-        row["error"] = member.error
-        row["notes"] = [*member.doubts, *(member.facts.notes if member.facts is not None else ())]
-        row["mismatches"] = [one.as_json() for one in member.mismatches if one.is_large]
-    return row
+__all__ = ["model_entry"]
 
 
 def model_entry(name: str, plan: Plan, snapshot: Snapshot, created: int, client: Client) -> ModelEntry:

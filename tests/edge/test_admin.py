@@ -24,7 +24,9 @@ class FakeAdmin:
         self.is_ready = True
         self.reloads = 0
         self.broken = False
-        self.waiting = {"<code>": 3}
+        self.waiting: dict[str, dict[str, Any]] = {
+            "<code>": {"requests": 3, "tokens": 12_000, "seconds_to_drain": 4.25, "oldest_seconds": 61.0}
+        }
         self.rows: list[dict[str, Any]] = [
             {
                 "name": "<rig>",
@@ -53,7 +55,7 @@ class FakeAdmin:
         return self.rows
 
     def queue(self) -> dict[str, Any]:
-        return {"waiting": sum(self.waiting.values()), "models": self.waiting}
+        return {"waiting": sum(each["requests"] for each in self.waiting.values()), "models": self.waiting}
 
     def decision(self, request_id: str) -> dict[str, Any] | None:
         return {"id": request_id, "decisions": []} if request_id == "r/1" else None
@@ -83,7 +85,7 @@ async def test_pages(client: WireClient, admin: FakeAdmin) -> None:
     assert (await client.request("GET", "/health/ready")).status == 200
     admin.is_ready = False
     assert (await client.request("GET", "/health/ready")).status == 503
-    assert (await client.request("GET", "/admin/queue/")).json["models"] == {"<code>": 3}
+    assert (await client.request("GET", "/admin/queue/")).json["models"]["<code>"]["requests"] == 3
     assert (await client.request("GET", "/openapi.json")).json == openapi()
     assert (await client.request("GET", "/admin/backends")).json["backends"][0]["name"] == "<rig>"
     metrics = await client.request("GET", "/metrics")
