@@ -29,7 +29,7 @@ from gateway.errors import ContextTooLong, GatewayError, Unavailable, UpstreamEr
 from gateway.relay.attempt import Outcome, attempt, failure_of
 from gateway.relay.counted import tell_count
 from gateway.relay.downstream import Downstream
-from gateway.relay.ending import counted_in, ended_of, lingers
+from gateway.relay.ending import counted_in, ended_of, lingers, reported
 from gateway.relay.engine_refusal import engine_refusal, most_telling
 from gateway.relay.errand import Outbound, Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
@@ -217,6 +217,8 @@ class Pipeline:
             self._dispatcher.leases.settle(
                 lease, ended, measured.counts, linger=lingers(upstream, outcome, failure, meter)
             )
+            if (told := reported(upstream, meter)) is not None:
+                self._dispatcher.leases.roster.reported(lease.backend, *told, clock.monotonic())
             self._chronicle.ended(lease, ended, inbound.note)
         return None
 

@@ -101,6 +101,9 @@ class Engine(Protocol):
     def load(self, answers: Mapping[str, Answer]) -> Load:
         """Read the answers to `loading`, by key. Never raises for an odd answer."""
 
+    def reply_load(self, headers: Mapping[str, str]) -> Load | None:
+        """Read a report of load in the head of an answer, names in lower case; None where there is none."""
+
     def failure(self, status: int, payload: bytes) -> Failure:
         """Classify an error answer, or the JSON of an error event with the status it came with."""
 

@@ -30,6 +30,11 @@ class Asked:
         del answers
         return Load()
 
+    def reply_load(self, headers: Mapping[str, str]) -> Load | None:
+        """None."""
+        del headers
+        return None
+
     def failure(self, status: int, payload: bytes) -> Failure:
         """By status and the wordings of all engines."""
         return classify(status, payload)

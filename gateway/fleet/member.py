@@ -166,9 +166,9 @@ class Member:
     def is_black_box(self) -> bool:
         """Whether it tells neither how many requests it runs at once nor anything of its load."""
         load = self.observer.load
-        if load is None or not dict(self.capacity.sources)["slots"].startswith("usual"):
+        if load is None or not tells_nothing(load) or self.backend.engine not in SLOTS_UNTOLD:
             return False
-        return tells_nothing(load) and self.backend.engine in SLOTS_UNTOLD
+        return dict(self.capacity.sources)["slots"].startswith("usual")
 
     def view(self, now: float, totals: Totals, factors: tuple[float, float]) -> BackendView:
         """What a decision sees of it at `now`; `totals` are our leases there, `factors` the learned ones."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gateway.core.lease import Ended
-from gateway.engines.adapter import Failure
+from gateway.engines.adapter import Failure, Load
 from gateway.relay.attempt import Outcome
 from gateway.relay.errand import Upstream
 from gateway.relay.meter import Meter
 
-__all__ = ["ABORT_DECODING", "counted_in", "ended_of", "lingers"]
+__all__ = ["ABORT_DECODING", "counted_in", "ended_of", "lingers", "reported"]
 
 ABORT_DECODING = 0.2
 """Seconds until a decoding request's place is free after its connection closed (llama.cpp 0.05 to 0.07, vLLM 0.04)."""
@@ -58,3 +58,11 @@ def lingers(upstream: Upstream, outcome: Outcome | None, failure: Failure | None
     if outcome is not None or failure is not None or meter.sent_at is None:
         return 0.0
     return ABORT_DECODING if meter.first_token_at is not None else upstream.engine.traits.abort_settle_s
+
+
+def reported(upstream: Upstream, meter: Meter) -> tuple[Load, float] | None:
+    """The load that the head of the answer told, and when it came (seconds, monotonic); None without a report."""
+    if meter.head_at is None:
+        return None
+    load = upstream.engine.reply_load(dict(meter.headers))
+    return None if load is None else (load, meter.head_at)

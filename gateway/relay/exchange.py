@@ -70,7 +70,7 @@ class Exchange(ABC):
 
     def head(self, status: int, headers: Headers) -> None:
         """Note the head; an answer with another status than is due is collected and raised as BadStatus."""
-        self.meter.head_at = self.meter.clock()
+        self.meter.head_at, self.meter.headers = self.meter.clock(), headers
         self.status, self.headers = status, headers
         if not self.due(status):
             self.refuse()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.clock import monotonic
+from gateway.relay.sink import Headers
 
 __all__ = ["Meter"]
 
@@ -13,7 +14,7 @@ class Meter:
     """Times in seconds of `clock`, None until they happen.
 
     `chunks` counts reads from the engine that carried body bytes, `bytes` those bytes, `tokens` the events that carried
-    generated text. `max_gap` is the longest pause between two reads with tokens, in seconds.
+    generated text. `max_gap` is the longest pause between two reads with tokens, in seconds. `headers`: the answer's.
     """
 
     __slots__ = (
@@ -23,6 +24,7 @@ class Meter:
         "ended_at",
         "first_token_at",
         "head_at",
+        "headers",
         "last_token_at",
         "max_gap",
         "sent_at",
@@ -33,6 +35,7 @@ class Meter:
         self.clock = clock
         self.sent_at: float | None = None
         self.head_at: float | None = None
+        self.headers: Headers = ()
         self.first_token_at: float | None = None
         self.last_token_at: float | None = None
         self.ended_at: float | None = None
