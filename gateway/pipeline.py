@@ -45,6 +45,7 @@ from gateway.tokens.exact_local import LocalCounts
 from gateway.tokens.measure import Measured, Measurer
 from gateway.wire.answer_headers import answer_headers
 from gateway.wire.inbound import AccessNote, Inbound
+from gateway.wire.quota_words import quota_fields
 from gateway.wire.refusal import prompt_member
 from gateway.wire.usage import Usage
 
@@ -100,6 +101,13 @@ class Pipeline:
 
         Raises GatewayError while nothing was sent, StreamBroken after, ClientClosed when nobody reads any more.
         """
+        try:
+            await self._serve(inbound, down)
+        except GatewayError:
+            down.extra = tuple((dict(down.extra) | dict(self._quota_fields(inbound))).items())
+            raise
+
+    async def _serve(self, inbound: Inbound, down: Downstream) -> None:
         try:
             measured = await self._measurer.measure(inbound.surface, inbound.body, inbound.content_type)
             subject = self._describe(inbound, measured)
@@ -170,6 +178,11 @@ class Pipeline:
         self._chronicle.turned_down(request, error, inbound.note, tried=tried)
         return error
 
+    def _quota_fields(self, inbound: Inbound) -> tuple[tuple[str, str], ...]:
+        """What is left to a client that has rates, as its libraries read it."""
+        standing = self._dispatcher.leases.quotas.standing(inbound.client.name)
+        return () if standing is None else quota_fields(inbound.surface, *standing, clock.wall())
+
     def _describe(self, inbound: Inbound, measured: Measured) -> Subject:
         dispatcher, client = self._dispatcher, inbound.client
         snapshot = dispatcher.leases.offered()
@@ -227,9 +240,10 @@ class Pipeline:
 
         def fields() -> tuple[tuple[str, str], ...]:
             ttft, request = meter.ttft, lease.request
-            return answer_headers(
+            found = answer_headers(
                 lease.decision, lease.backend, request.id, lease.queued, ttft, out.dropped, lease.ahead
             )
+            return (*found, *self._quota_fields(inbound))
 
         def first_token() -> None:
             self._dispatcher.leases.first_token(lease)

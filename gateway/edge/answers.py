@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.edge.downstream import ClientDownstream
 from gateway.edge.head import Headers
-from gateway.errors import BodyTimeout, GatewayError, NotAdmitted, RequestError, UpstreamError
+from gateway.errors import BodyTimeout, GatewayError, NotAdmitted, OverQuota, RequestError, UpstreamError
 
 __all__ = ["answer_error", "answer_json", "cut_short", "error_headers", "retry_after_field"]
 
@@ -33,7 +33,10 @@ def _final(err: GatewayError) -> bool:
 def error_headers(err: GatewayError) -> list[tuple[str, str]]:
     """Fields of an error answer: when to retry, or that it can't help, and which decision it was."""
     fields: list[tuple[str, str]] = []
-    if err.retry_after is not None:
+    if isinstance(err, OverQuota) and err.retry_after is not None and err.retry_after > _RETRY_CAP:
+        # Nothing that an SDK does by itself helps before that; a person or a program that reads it is told the truth.
+        fields += [("retry-after", str(math.ceil(err.retry_after))), ("x-should-retry", "false")]
+    elif err.retry_after is not None:
         fields.append(("retry-after", retry_after_field(err.retry_after)))
     elif _final(err):
         fields.append(("x-should-retry", "false"))

@@ -318,3 +318,4 @@ class Application:
             config_stale=self._stale,
             lost={"log": self._log.dropped, "journal": self.journal.dropped},
         )
+            quotas=self.leases.quotas.gauges(),

@@ -59,6 +59,15 @@ class Quotas:
             return None
         return limits, self._store.levels(client, limits, self._now())
 
+    def gauges(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """What is left and the whole, by client and rate, for all that have rates."""
+        found: dict[tuple[str, str], tuple[float, float]] = {}
+        for client, limits in self._limits.items():
+            if limits.rates:
+                left = self._store.levels(client, limits, self._now()).left
+                found |= {(client, str(quota)): (left[quota], rate.amount) for quota, rate in limits.rates.items()}
+        return found
+
     def rows(self) -> list[dict[str, Any]]:
         """One mapping for each configured client, JSON-ready; `full_in` seconds."""
         return [self._row(client, limits) for client, limits in self._limits.items()]

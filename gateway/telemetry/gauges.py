@@ -45,6 +45,8 @@ class ReadingCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Every gauge, with one series for each backend and model of the reading and no others."""
         now = self.reading
+    quotas: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    """By client and limit: what is left, and the whole."""
         for name, text, label, values in (
             ("kvgate_requests_running", "Requests running on a backend through this gateway.", "backend", now.running),
             ("kvgate_requests_queued", "Requests waiting in the gateway's queue.", "model", now.queued),
@@ -75,3 +77,12 @@ class ReadingCollector(Collector):
     def describe(self) -> Iterator[Metric]:
         """The same families, so that the registry knows their names."""
         return self.collect()
+        left = GaugeMetricFamily(
+            "kvgate_quota_left", "What is left of a client's limit; below 0 when overdrawn.", labels=("client", "limit")
+        )
+        whole = GaugeMetricFamily("kvgate_quota_limit", "A client's limit, whole.", labels=("client", "limit"))
+        for labels, (level, amount) in now.quotas.items():
+            left.add_metric(labels, level)
+            whole.add_metric(labels, amount)
+        yield left
+        yield whole
