@@ -307,6 +307,7 @@ class Application:
         for view in views:
             if not self.dispatcher.plan.routes:
                 models.update(dict.fromkeys((offer.served_as for offer in view.offers), 0))
+        observed = {member.backend.name: member.observer for member in self.roster}
         return GaugeReading(
             running={view.name: view.running for view in views},
             queued=models | self.dispatcher.waiting(),
@@ -315,7 +316,12 @@ class Application:
             states={view.name: view.health for view in views},
             mismatch=self._mismatches(),
             load_known={view.name: self.roster.tells_load(view.name, clock.monotonic()) for view in views},
+            headroom={view.name: view.headroom for view in views},
+            foreign={view.name: view.foreign for view in views},
+            waiting_inside={name: seen.waits_inside(clock.monotonic()) for name, seen in observed.items()},
+            preemptions={name: seen.preemptions for name, seen in observed.items()},
+            limits={view.name: (view.slots, str(view.limited_by)) for view in views},
             config_stale=self._stale,
             lost={"log": self._log.dropped, "journal": self.journal.dropped},
-        )
             quotas=self.leases.quotas.gauges(),
+        )
