@@ -6,26 +6,18 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import ProxyHandler, Request, build_opener
 
 from rich.console import Console
 
+from gateway.cli.admin_client import AdminClient, NoAnswer, add_admin_option
 from gateway.telemetry.explanation import explain_text
 
 __all__ = ["add_parser", "run"]
 
-_ADMIN = "http://127.0.0.1:9090"
-_TIMEOUT_S = 5.0
 _HEADER = "x-kvgate-decision:"
-
-
-class _NoAnswer(Exception):
-    """There was nobody, or no file, to ask; the message says so in a sentence."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("id", metavar="ID", help="the x-kvgate-decision of an answer, the decision_id of an error")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--admin", metavar="URL", default=_ADMIN, help=f"admin port of the gateway (default {_ADMIN})")
+    add_admin_option(source)
     source.add_argument("--journal", metavar="FILE", type=Path, help="read a journal file (and its older ones) instead")
     parser.add_argument("--json", action="store_true", help="print the record as it is")
     parser.set_defaults(run=run)
@@ -49,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = args.id.strip().removeprefix(_HEADER).strip()
     try:
         record = _from_journal(args.journal, wanted) if args.journal is not None else _from_admin(args.admin, wanted)
-    except _NoAnswer as problem:
+    except NoAnswer as problem:
         print(f"kvgate explain: {problem}", file=sys.stderr)
         return 2
     if record is None:
@@ -72,40 +64,13 @@ def _unknown(args: argparse.Namespace, wanted: str) -> str:
 
 
 def _from_admin(url: str, request_id: str) -> dict[str, Any] | None:
-    if not url.startswith(("http://", "https://")):
-        raise _NoAnswer(f"--admin takes an http:// or https:// URL, not {url!r}")
-    base = url.rstrip("/")
-    status, record = _get(base, f"/admin/decisions/{quote(request_id, safe='')}")
+    client = AdminClient(url, "explain")
+    status, record = client.get(f"/admin/decisions/{quote(request_id, safe='')}")
     if status == 200 and isinstance(record, dict) and "decisions" in record:
         return record
-    if status == 404 and _get(base, "/admin/queue")[0] == 200:
+    if status == 404 and client.get("/admin/queue")[0] == 200:
         return None
-    said = record.get("error", {}).get("message") if status == 403 and isinstance(record, dict) else None
-    raise _NoAnswer(said or f"{url} is not a gateway's admin port (`server.admin` in its file, 9090 by default)")
-
-
-def _get(base: str, path: str) -> tuple[int, Any]:
-    """Status and JSON body, None where there is none. Asks directly, whatever proxy the environment names."""
-    try:
-        request = Request(f"{base}{path}", headers={"x-kvgate-admin": "explain"})
-        with build_opener(ProxyHandler({})).open(request, timeout=_TIMEOUT_S) as answer:
-            return answer.status, _json(answer.read())
-    except HTTPError as err:
-        with err:
-            return err.code, _json(err.read())
-    except (OSError, ValueError, HTTPException) as err:  # nobody, or no such thing as this URL
-        reason = getattr(err, "reason", None) or err
-        said = getattr(reason, "strerror", None) or str(reason) or type(err).__name__
-        raise _NoAnswer(
-            f"no gateway answers at {base} ({said.lower()}); is it running, and is this its admin port? See --admin"
-        ) from None
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        return None
+    raise client.refused(status, record)
 
 
 def _from_journal(path: Path, request_id: str) -> dict[str, Any] | None:
@@ -115,9 +80,7 @@ def _from_journal(path: Path, request_id: str) -> dict[str, Any] | None:
             if found is not None:
                 return found
     except OSError as err:
-        raise _NoAnswer(
-            f"can't read the journal {err.filename or path}: {(err.strerror or str(err)).lower()}"
-        ) from None
+        raise NoAnswer(f"can't read the journal {err.filename or path}: {(err.strerror or str(err)).lower()}") from None
     return None
 
 
@@ -137,7 +100,13 @@ def _last_of(file: Path, request_id: str) -> dict[str, Any] | None:
         for line in lines:
             # Most lines are other requests'; only a line that mentions the id is worth parsing.
             if wanted in line:
-                record = _json(line)
-                if isinstance(record, dict) and record.get("id") == request_id:
-                    found = record
+                found = _record(line, request_id) or found
     return found
+
+
+def _record(line: bytes, request_id: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and record.get("id") == request_id else None
