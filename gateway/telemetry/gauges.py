@@ -27,8 +27,8 @@ class GaugeReading:
     `reserved` and `pool` in tokens; `mismatch`: the largest difference between the engine's own figures and the
     expected ones, as a share of those, left out where nothing can be compared; `load_known`: its engine tells its own
     load, else only what is sent through this gateway counts; `foreign`: tokens of others; `waiting_inside`: requests of
-    others that wait there; `limits`: requests at once, and what bounds them; `states` as `core.snapshot.Health`; `lost` counts what
-    telemetry itself had to drop, by sink.
+    others that wait there; `limits`: requests at once, and what bounds them; `states` as `core.snapshot.Health`; `lost`
+    counts what telemetry itself had to drop, by sink.
     """
 
     running: Mapping[str, int] = field(default_factory=dict)
