@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,7 +96,7 @@ def test_it_stays_within_its_bounds_and_moves_the_way_it_was_told(
             headroom.sampled(usage, now)
             assert before <= headroom.share <= before + 0.01 + 1e-12
         assert bounds.least <= headroom.share <= bounds.most
-    assert all(later - earlier >= EVERY for earlier, later in zip(cuts, cuts[1:], strict=False))
+    assert all(later - earlier >= EVERY for earlier, later in itertools.pairwise(cuts))
 
 
 def test_a_step_takes_at_least_a_minute() -> None:
@@ -104,5 +106,5 @@ def test_a_step_takes_at_least_a_minute() -> None:
         headroom.sampled(1.0, tick * 0.5)
         if headroom.share > before:
             steps.append(tick * 0.5)
-    assert all(later - earlier >= RISE for earlier, later in zip(steps, steps[1:], strict=False))
+    assert all(later - earlier >= RISE for earlier, later in itertools.pairwise(steps))
     assert len(steps) == 6

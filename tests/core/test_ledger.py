@@ -251,3 +251,61 @@ def test_whatever_happens_limits_hold_and_totals_return_to_zero(
         assert totals.prefill_pressure < 1e-9
         assert (totals.running, totals.reserved, totals.decoding, totals.resident) == (0, 0, 0, 0)
         assert (totals.backlog, totals.overcommitted, totals.lingering) == (0.0, False, 0)
+
+
+def test_what_is_really_held_follows_a_lease_through_its_life() -> None:
+    ledger = Ledger()
+    # 80 expected, 96 reserved for the prompt, since it may be longer.
+    ledger.reserve("l1", "a", footprint(kv=116)._replace(prompt_high=96), 0.5, LIMITS, now=0.0)
+
+    def seen() -> tuple[int, int]:
+        totals = ledger.totals("a", 0.0)
+        return totals.held, totals.holdable
+
+    assert seen() == (0, 116), "its prompt may be in or not"
+    ledger.first_token("l1", 0.5)
+    assert seen() == (80, 80 + 64), "up to 64 tokens of an answer are not counted yet"
+    ledger.grow("l1", 15)
+    assert seen()[0] == 95
+    ledger.extend("l1", 40, LIMITS)
+    assert seen()[0] == 95, "what is reserved is not held"
+    ledger.correct("l1", 88, -8)
+    assert seen()[0] == 103
+    ledger.settle("l1", 1.0, linger_until=5.0)
+    assert seen() == (0, 148), "an engine may still be at it"
+    ledger.expire(5.0)
+    assert ledger.totals("a", 5.0).holdable == 0
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["reserve", "first", "grow", "extend", "correct", "settle", "linger"]), st.integers(0, 7),
+              st.integers(0, 60)),
+    max_size=80,
+)  # fmt: skip
+
+
+@given(STEPS)
+def test_what_is_held_lies_within_what_may_be_and_ends_at_nothing(steps: list[tuple[str, int, int]]) -> None:
+    ledger, limits = Ledger(), Limits(kv=None, alone=None, sequences=100, backlog=1e9)
+    for kind, number, tokens in steps:
+        lease = f"l{number}"
+        if kind == "reserve" and lease not in ledger:
+            asked = footprint(kv=80 + tokens + 20, prompt=80, output=20)._replace(prompt_high=80 + tokens)
+            ledger.reserve(lease, "a", asked, 0.1, limits, now=0.0)
+        elif kind == "first":
+            ledger.first_token(lease, 0.0)
+        elif kind == "grow":
+            ledger.grow(lease, tokens)
+        elif kind == "extend":
+            ledger.extend(lease, tokens, limits)
+        elif kind == "correct":
+            ledger.correct(lease, 50 + tokens, tokens - 30)
+        elif kind in ("settle", "linger"):
+            ledger.settle(lease, 0.0, 9.0 if kind == "linger" else None)
+        totals = ledger.totals("a", 0.0)
+        assert 0 <= totals.held <= totals.holdable
+        assert totals.contexts >= totals.resident >= 0
+    for number in range(8):
+        ledger.settle(f"l{number}", 1.0)
+    ledger.expire(9.0)
+    assert ledger.totals("a", 500.0)._replace(prefill_pressure=0.0) == Totals()
