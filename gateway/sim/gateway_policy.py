@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar
 
 from gateway.config.compile import compile_policy
 from gateway.config.endpoint import Endpoint, endpoints
@@ -51,6 +52,9 @@ EVERY = 64
 class GatewayPolicy:
     """Serves a fleet as the gateway would. `declined` are its final noes by request, `granted` all leases in order."""
 
+    desk_of: ClassVar[type[Desk]] = Desk
+    """Who decides; another kind of desk makes another policy of it."""
+
     def __init__(
         self,
         plan: Plan,
@@ -62,7 +66,7 @@ class GatewayPolicy:
     ) -> None:
         """`caller` says who asks; `breakdowns` are those of the run, for what a probe or a connection would meet."""
         fleet = SimFleet(plan, endpoints, breakdowns)
-        self.desk = Desk(plan, fleet, admitted=self._admitted, declined=self._declined, seed=seed)
+        self.desk = self.desk_of(plan, fleet, admitted=self._admitted, declined=self._declined, seed=seed)
         self.declined: dict[str, Decision] = {}
         self.granted: list[Lease] = []
         self._caller = caller
