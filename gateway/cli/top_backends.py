@@ -23,6 +23,7 @@ _BOUNDS = {"slots": "slots", "tpot": "TPOT", "learned": "speed"}
 _ODD_FACTOR = 1.5
 """Times slower than predicted, from which on it is said."""
 
+_WORKING = ("up", "trial", "resting")
 _STALE = 10.0
 """Seconds after which a sample says nothing any more."""
 
@@ -57,7 +58,7 @@ def kv_bar(row: _Row) -> RenderableType:
     parts = (
         Part(reserved, "█", "cyan"),
         Part(foreign, "▓", "magenta"),
-        Part(float(row.get("kv_free_tokens") or 0), "░", "green"),
+        Part(float(row.get("kv_free_tokens") or 0), "░", "green" if row.get("health") in _WORKING else "dim"),
     )
     return Bar(parts, pool)
 

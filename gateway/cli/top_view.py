@@ -24,6 +24,11 @@ _LEAST_WAITING = 3
 _PLAIN_HEIGHT = 60
 """Lines of a frame where there is no screen to fit in."""
 
+_LEGEND = Text.assemble(
+    ("Backends", "bold"), ("  KV cache: ", "dim"), ("█", "cyan"), (" reserved  ", "dim"), ("▓", "magenta"),
+    (" by others  ", "dim"), ("░", "green"), (" free  · kept free", "dim"), no_wrap=True, overflow="ellipsis",
+)  # fmt: skip
+
 _Row = Mapping[str, Any]
 
 
@@ -77,7 +82,7 @@ class View:
             return
         yield _totals(frame)
         yield Text()
-        yield _title("Backends", "KV cache: █ reserved  ▓ by others  ░ free  · kept free")
+        yield _LEGEND
         if frame.backends:
             yield backends_table(frame.backends, frame.rates, width)
             yield from (remark for row in frame.backends for remark in backend_remarks(row))
