@@ -9,8 +9,8 @@ from tests.recordings import recording
 from tests.shell.engine_double import llama_cpp, page, says, vllm
 from tests.shell.fixtures import Start
 
-TOKENS = 4.1
-"""Bytes a token of English prose, about."""
+TOKENS = 5.4
+"""Bytes a token of this prose with the vocabularies of today."""
 
 
 def prose(tokens: int) -> str:

@@ -109,7 +109,7 @@ class PromptTokenEstimator:
         if found is None:
             parts = contributions(prior_of(model), counts)
             proportions = self._proportions(model, client)
-            tokens = max(1.0, proportions.tokens(parts))
+            tokens = max(1.0, least_tokens(counts), proportions.tokens(parts))
             # A client who has said nothing of this kind so far may surprise as much as its proportions are unsure.
             unsure = _SIGMAS * proportions.sigma(parts) if known is not None else 0.0
             return PromptEstimate(

@@ -147,12 +147,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "past_thought": (),
 }
 _INDICES = tuple(tuple(FEATURES.index(name) for name in names) for names in GROUPS.values() if names)
-_FLOOR = tuple(
-    # Runs of spaces, of line ends and of punctuation may be one token each.
-    0.0
-    if name in ("space", "line", "punctuation", "quote", "punctuation_space", "emoji", "symbol")
-    else 0.5 * min(weights[i] for weights in _TEXT.values())
-    for i, name in enumerate(FEATURES)
+_LEAST = {name: min(weights[i] for weights in _TEXT.values()) for i, name in enumerate(FEATURES)} | dict.fromkeys(
+    # Runs of these may be one token each.
+    ("space", "line", "punctuation", "quote", "punctuation_space", "emoji", "symbol"),
+    0.0,
+)
+_WITHIN_WORDS = (*GROUPS["letters"], "latin", "latin_extended")
+_LETTERS_FLOOR = tuple(0.55 * _LEAST[name] for name in FEATURES)
+_WORDS_FLOOR = tuple(
+    # Every word is a token at least, however short.
+    0.85 if name == "space_word" else 0.0 if name in _WITHIN_WORDS else 0.8 * _LEAST[name]
+    for name in FEATURES
 )
 
 
@@ -181,8 +186,9 @@ def contributions(prior: Prior, counts: TextCounts) -> list[float]:
 
 
 def least_tokens(counts: TextCounts) -> int:
-    """Tokens that text of these counts has at least with any vocabulary here: half of the least of them.
+    """Tokens that text of these counts has at least with any vocabulary here: by its words, or by its letters.
 
-    Tools don't count, which a template may leave out.
+    Of 5,700 pieces of text in 25 languages, code and data, none has fewer with any of eight vocabularies. Tools don't
+    count, which a template may leave out.
     """
-    return max(0, int(sum(map(mul, _FLOOR, counts.features))))
+    return max(0, *(int(sum(map(mul, floor, counts.features))) for floor in (_WORDS_FLOOR, _LETTERS_FLOOR)))
