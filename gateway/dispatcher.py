@@ -249,7 +249,9 @@ class Dispatcher:
         """Decide upon these and act; True when the store refused something, so that it must be decided anew."""
         started = self._now()
         fresh = partial(self._with_hits, snapshot=snapshot)
-        decisions = pump(self.plan, order, snapshot, snapshot.now, self._roll, fresh, skip)
+        taken = partial(self._leads, snapshot=snapshot)
+        decisions = pump(self.plan, order, snapshot, snapshot.now, self._roll, fresh, skip, taken)
+        self.leases.experience.leaders.settled()
         self._observer.pumped(self._now() - started, len(decisions))
         anew = False
         for decision in decisions:
@@ -265,6 +267,12 @@ class Dispatcher:
             else:
                 self._decline(arrival, decision)
         return anew
+
+    def _leads(self, request: Request, decision: Decision, snapshot: Snapshot) -> None:
+        """An admitted request reads its prompt for those behind it, too."""
+        view, arrival = snapshot.view(decision.backend or ""), self._arrivals[request.id]
+        if view is not None:
+            self.leases.experience.expects(request, arrival.chain, decision, view)
 
     async def _admit(self, arrival: _Arrival, decision: Decision, snapshot: Snapshot) -> bool:
         """Reserve what was decided, and grant the lease; True when the store has no room for it any more."""
@@ -313,6 +321,7 @@ class Dispatcher:
     def _forget(self, arrival: _Arrival, lease: Lease | None = None) -> None:
         """It waits no more; `lease`: since it was given one, for which it is charged."""
         self._arrivals.pop(arrival.request.id, None)
+        self._clients.leave(arrival.request.id)
         service = lease.service.predicted if lease is not None and lease.service is not None else None
         self._waiting.remove(arrival.request.id, dispatched=lease is not None, service=service)
         if service is not None:
@@ -321,7 +330,6 @@ class Dispatcher:
     def _served(self, request: Request, seconds: float) -> None:
         """A lease of it was settled, which took so many device seconds beyond what was charged for it."""
         self._waiting.correct(request, seconds)
-        self._clients.leave(arrival.request.id)
         self.received.add(request.klass, request.client, seconds)
 
     def _with_hits(self, request: Request, snapshot: Snapshot) -> Request:

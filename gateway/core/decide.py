@@ -23,6 +23,7 @@ __all__ = ["decide"]
 # Looked up once: a decision calls these for each backend.
 _LIVE_CHECKS = tuple(rule.check for rule in (*ABLE, *WORKING))
 _ROOM_CHECKS = tuple(rule.check for rule in ROOM)
+_UNTIL_READ = (Reason.PREFIX_IN_PREFILL, Reason.PREFILL_BACKLOG)
 
 
 def decide(plan: Plan, request: Request, snapshot: Snapshot, now: float, roll: float) -> Decision:
@@ -87,7 +88,7 @@ def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Dec
     best_open = best if best.reason is None else cheapest(open_)
     if best_open is not best:
         slack = max(plan.costs.move_share * best.total, plan.costs.move_floor)
-        if best_open.total > best.total + slack and ask.waited <= _patience(ask):
+        if best_open.total > best.total + slack and ask.waited <= _patience(ask, best):
             return Decision(request.id, Verdict.WAIT, Reason.WORTH_WAITING, now, roll, trace=trace)
     chosen = choose(open_, best_open, roll)
     offer = chosen.offer
@@ -109,8 +110,14 @@ def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Dec
     )
 
 
-def _patience(ask: Ask) -> float:
-    """Seconds that a request may wait by choice: half its TTFT goal and at most the aging limit, or half of that."""
+def _patience(ask: Ask, best: Weighing) -> float:
+    """Seconds that a request may wait by choice: half its TTFT goal and at most the aging limit, or half of that.
+
+    For a prefix that is being read it may wait up to the aging limit: when that ends is known better than when there is
+    room.
+    """
     aging = ask.plan.queue.aging
+    if best.awaited and best.reason in _UNTIL_READ:
+        return aging
     goal = ask.route.ttft
     return 0.5 * (aging if goal is None else min(goal, 2.0 * aging))

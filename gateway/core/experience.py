@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.core.account import Totals
+from gateway.core.decision import Decision
 from gateway.core.draining import DrainRate, expected_rate
 from gateway.core.estimators.answer_shape import PLAIN, AnswerShape
 from gateway.core.estimators.event_size import EventSize
@@ -16,11 +17,13 @@ from gateway.core.estimators.media_tokens import MediaTokens
 from gateway.core.estimators.output_length import OutputKey, OutputLengthEstimator
 from gateway.core.estimators.prompt_tokens import PromptTokenEstimator, TextCounts, Tier
 from gateway.core.fair_share import cost_of
+from gateway.core.leading import NOTHING_AWAITED, awaited, leads, when_read
 from gateway.core.lease import Ended, Lease
 from gateway.core.output_quantiles import key_of, output_quantiles
 from gateway.core.pace import Pace
 from gateway.core.prefix.chain import Chain
 from gateway.core.prefix.index import PrefixIndex
+from gateway.core.prefix.leaders import Leaders
 from gateway.core.prefix.reuse import Match
 from gateway.core.prefix.sharing import Sharing
 from gateway.core.prefix.trust import PrefixTrust
@@ -43,6 +46,7 @@ class Experience:
         self.outputs = OutputLengthEstimator()
         self.prefixes = PrefixIndex(entries)
         self.trust = PrefixTrust()
+        self.leaders = Leaders()
         self.lessons = 0
         """Answers learned from."""
         self.paces: dict[str, Pace] = {}
@@ -107,7 +111,7 @@ class Experience:
     @property
     def prefix_version(self) -> tuple[int, int]:
         """Changes whenever `hits` could answer differently."""
-        return self.prefixes.version, self.trust.version
+        return self.prefixes.version + self.leaders.version, self.trust.version
 
     def hits(self, chain: Chain, models: Sequence[str], views: Iterable[BackendView]) -> Mapping[str, Hit]:
         """What each backend is believed to hold of this prompt, for the first of `models` that it serves.
@@ -119,16 +123,31 @@ class Experience:
             served = next((offer.model for model in models if (offer := view.offer(model)) is not None), None)
             if served is not None:
                 holders[_holder(view.name, served)] = view.name
-        hits = {}
+        hits, leading = {}, bool(self.leaders)
         for holder, match in self.prefixes.match(chain, holders).items():
-            if match.bytes:
+            more = awaited(self.leaders, self.trust, holder, chain, match) if leading else NOTHING_AWAITED
+            if match.bytes or more[0]:
                 trust = self.trust.share(holder, match)
                 sharing = self._sharing.get(holder)
                 held = sharing.held(chain, match.pinned) if sharing is not None else 0
                 # What is pinned was used last of all; an engine that did not share that shares nothing.
                 pinned = match.pinned / match.total * self.trust.probability(holder, 0)
-                hits[holders[holder]] = Hit(match.share, trust, pinned, held)
+                hits[holders[holder]] = Hit(match.share, trust, pinned, held, *more)
         return hits
+
+    def expects(self, request: Request, chain: Chain, decision: Decision, view: BackendView) -> None:
+        """A request was admitted and is about to be sent: those that are decided upon after it may wait for its prefix.
+
+        Until `leaders.settled`.
+        """
+        if decision.model is not None and leads(decision, view):
+            holder, now = _holder(view.name, decision.model), decision.now
+            self.leaders.expect(holder, request.id, chain, now, when_read(decision, now))
+
+    def read_unseen(self, now: float) -> None:
+        """Take prompts for read whose first tokens can't be seen, since their answers come whole, when it is time."""
+        for holder, chain in self.leaders.read_unseen(now):
+            self.prefixes.confirm(holder, chain)
 
     def sent(self, lease: Lease, view: BackendView) -> None:
         """A prompt was sent: from its first token on its prefix is there."""
@@ -142,11 +161,17 @@ class Experience:
         if footprint is not None:
             self.prefixes.begin(holder, lease.chain, footprint.prompt)
             self._sharing.setdefault(holder, Sharing()).enter(lease.id, lease.chain, footprint.prompt, footprint.shared)
+        if leads(lease.decision, view):
+            sent = lease.granted_at
+            ready = when_read(lease.decision, sent)
+            self.leaders.begin(holder, lease.id, lease.chain, sent, ready, seen=lease.request.stream)
         self.paces.setdefault(lease.backend, Pace()).sent(lease)
 
     def first_token(self, lease: Lease, totals: Totals, now: float) -> None:
         """The prompt has been computed; `totals` are its backend's since."""
-        self.prefixes.confirm(_holder(lease.backend, lease.offer.model), lease.chain)
+        holder = _holder(lease.backend, lease.offer.model)
+        self.leaders.end(holder, lease.id)
+        self.prefixes.confirm(holder, lease.chain)
         self.paces.setdefault(lease.backend, Pace()).first_token(lease, totals, now)
 
     def tokens_in(self, lease: Lease, events: int) -> int:
@@ -172,11 +197,13 @@ class Experience:
         """The engine restarted: its cache is empty."""
         for model in models:
             self.prefixes.forget(_holder(backend, model))
+            self.leaders.forget(_holder(backend, model))
 
     def remove(self, backend: str, models: Iterable[str]) -> None:
         """The backend is gone for good."""
         for model in models:
             self.prefixes.remove(_holder(backend, model))
+            self.leaders.forget(_holder(backend, model))
             self.trust.forget(_holder(backend, model))
             self._sharing.pop(_holder(backend, model), None)
             self.events.pop(_holder(backend, model), None)
@@ -205,6 +232,7 @@ class Experience:
         holder = _holder(lease.backend, model)
         told = self._told.pop(lease.id, None)
         self.lessons += 1
+        self.leaders.end(holder, lease.id)
         self.prefixes.end(holder, lease.chain, ended.output_tokens or 0)
         if ended.prompt_tokens:
             if ended.text_only and counts is not None and not was_cut(lease, ended):

@@ -21,6 +21,8 @@ _AWAY = frozenset(
     (Reason.NOT_SERVED, Reason.DOWN, Reason.LOADING, Reason.DRAINING, Reason.BREAKER_OPEN, Reason.RESTING)
 )
 """Closed to this model for now, whoever asks."""
+_FOLLOWERS = 4
+"""Of the requests that wait for one prefix, so many are decided upon in one look: the others fare like them."""
 
 
 def pump(
@@ -31,22 +33,26 @@ def pump(
     roll: Callable[[], float] | Iterable[float],
     refresh: Callable[[Request], Request] | None = None,
     skip: Callable[[str], None] | None = None,
+    taken: Callable[[Request, Decision], None] | None = None,
 ) -> list[Decision]:
     """Decide upon the waiting requests, in the order given, each on the snapshot that the ones before it leave behind.
 
     Returns one decision for each request looked at: ADMIT, WAIT, REJECT when nothing that works could ever serve it, or
     SHED when its time is up. For each model the scan ends once `queue.scan` requests have to wait, or when
     every backend is closed whatever is asked of it; time-outs are found behind that too. What needs more KV cache than
-    was found to be free anywhere waits without being weighed.
+    was found to be free anywhere waits without being weighed. Those that wait for a prefix which is being read
+    for another request don't count, and but a few are weighed: however many follow one leader, the scan goes on.
 
     A request that waited longer than `queue.aging` and finds no room sets room aside on the backend that suits it best,
     so smaller ones behind it can't take what becomes free: no request starves. `roll`: a number in [0, 1) for each
     decision. `refresh` brings a request up to date just before it is decided upon: in a long queue most are not.
-    `skip` is told the name of a model of which no further request will be looked at.
+    `skip` is told the name of a model of which no further request will be looked at, `taken` each admission before the
+    next request is brought up to date.
     """
     draw = roll if callable(roll) else iter(roll).__next__
     waiting: dict[str, int] = {}
     room: dict[str, float] = {}
+    followers: dict[float, int] = {}
     decisions: list[Decision] = []
     for request in queue:
         if now >= request.deadline:
@@ -61,14 +67,21 @@ def pump(
         if refresh is not None:
             request = refresh(request)
         aged = is_aged(plan, request, now)
-        if model in room and not aged and _least(request) > room[model]:
+        leader = None if aged else _leader(request)
+        followed = followers.get(leader, 0) if leader is not None else 0
+        if followed >= _FOLLOWERS or (model in room and not aged and _least(request) > room[model]):
             decision = Decision(request.id, Verdict.WAIT, Reason.QUEUED, now, draw())
         else:
             decision = decide(plan, request, snapshot, now, draw())
         if decision.verdict is Verdict.ADMIT:
             snapshot = with_admitted(snapshot, decision)
+            if taken is not None:
+                taken(request, decision)
         elif decision.verdict is Verdict.WAIT:
-            passed += 1
+            if leader is not None and (followed >= _FOLLOWERS or _follows(decision)):
+                followers[leader] = followed + 1
+            else:
+                passed += 1
             if decision.reason is Reason.QUEUED:
                 found = _room(request, decision)
                 if found is not None:
@@ -103,6 +116,16 @@ def _room(request: Request, decision: Decision) -> float | None:
         elif reason not in _AWAY:
             return None
     return most if live else None
+
+
+def _leader(request: Request) -> float | None:
+    """When the first prefix that it may wait for should be there, which tells them apart; None: there is none."""
+    return min((hit.ready for hit in request.hits.values() if hit.pending), default=None)
+
+
+def _follows(decision: Decision) -> bool:
+    """Whether it waits for a prefix that is being read."""
+    return any(reason is Reason.PREFIX_IN_PREFILL for reason, _ in decision.trace.limits)
 
 
 def _least(request: Request) -> float:

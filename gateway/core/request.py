@@ -88,12 +88,17 @@ class Hit:
     `share` is the part of the prompt (0..1, by bytes) that matched; `trust` the probability that it is still
     resident; `pinned` is the part of the prompt that running requests there use, as far as it is trusted to be
     shared, so its blocks are not charged twice; `held` is how many tokens those have reserved for it (None: all).
+    `pending` is the part that is being read there for another request, as far as it is trusted to be shared then, since
+    `sent`, and `ready` is when that should be done (seconds on the monotonic clock).
     """
 
     share: float
     trust: float
     pinned: float = 0.0
     held: int | None = None
+    pending: float = 0.0
+    sent: float = 0.0
+    ready: float = 0.0
 
     def tokens(self, prompt: int, block: int) -> int:
         """Tokens expected from the cache.

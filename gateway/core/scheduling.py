@@ -16,6 +16,7 @@ RETRY_DEFAULT = 5.0
 """Seconds of work ahead when nothing better is known: about one health probe."""
 # See `admission`: looked up for each full backend.
 _BACKLOG, _SLOTS = Reason.PREFILL_BACKLOG, Reason.SLOTS_FULL
+_AWAITED = Reason.PREFIX_IN_PREFILL
 _TPOT, _LEARNED = Reason.TPOT_LIMIT, Reason.LEARNED_LIMIT
 _FOREIGN_WAIT = 30.0
 """Seconds to wait for room that only others' traffic can free: about half the half-life of the foreign estimate."""
@@ -29,7 +30,7 @@ def wait_for_room(view: BackendView, reason: Reason, limit: float, needed: float
     their mean.
     """
     missing = needed - limit
-    if reason is _BACKLOG:
+    if reason is _BACKLOG or reason is _AWAITED:
         return max(0.0, missing)
     running = view.running
     if running <= 0:

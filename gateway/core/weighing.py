@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gateway.core.admission import class_of, is_aged, is_scarce
 from gateway.core.decision import Candidate
 from gateway.core.demand import Demands
+from gateway.core.prefix.leaders import LEAST_AWAITED
 from gateway.core.reserving import footprint_of, held_on
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gateway.core.footprint import Footprint
     from gateway.core.plan import Plan, Route
     from gateway.core.reasons import Reason
-    from gateway.core.request import Request
+    from gateway.core.request import Hit, Request
     from gateway.core.snapshot import BackendView
 
 __all__ = ["Ask", "Costs", "Weighing"]
@@ -34,6 +35,10 @@ _RHO_CAP = 0.85
 """Interference of prefill with decode: its share of the last 20 s, at most 0.85 (found by simulation)."""
 _CHUNK = 2048
 """Tokens of a mixed step (the usual chunked-prefill budget); decoding sequences take their share from a prefill."""
+_AWAITED_SHARE = 0.5
+"""Part of a prompt that must be in prefill for another request to be waited for."""
+_STUCK = 8.0
+"""A prefill that is late by so many times the seconds that it should have taken has no advance over a new one."""
 _HOME_SHARE = 0.05
 """Part of the prompt that must be resident before a backend counts as its home."""
 
@@ -85,12 +90,13 @@ class Weighing:
     tokens to reserve. `live`: it works and could serve this, now or soon. `reason`, `limit` and `needed`: why it fell
     out. `wait`: expected seconds until it has room (0: it is open). `prefill`: seconds to read this prompt there,
     running decodes included. `ttft`: seconds from now to the first token; `completion`: to the last. `step`: seconds of
-    a decode step with this request in it, and `tpot` the same stretched by prefills that cut in.
+    a decode step with this request in it, and `tpot` the same stretched by prefills that cut in. `awaited`: tokens that
+    will be cached once another request's prompt was read, which takes `ready` seconds more.
     """
 
     __slots__ = (
-        "ask", "cached", "completion", "costs", "demand", "kv", "limit", "live", "model", "needed", "offer", "prefill",
-        "reason", "seconds", "shared", "step", "tier", "total", "tpot", "ttft", "view", "wait",
+        "ask", "awaited", "cached", "completion", "costs", "demand", "kv", "limit", "live", "model", "needed", "offer",
+        "prefill", "ready", "reason", "seconds", "shared", "step", "tier", "total", "tpot", "ttft", "view", "wait",
     )  # fmt: skip
 
     offer: Offer
@@ -99,6 +105,7 @@ class Weighing:
     shared: int
     kv: int
     prefill: float
+    ready: float
     step: float
     tpot: float
     ttft: float
@@ -116,12 +123,16 @@ class Weighing:
         self.limit: float | None = None
         self.needed: float | None = None
         self.wait = 0.0
+        self.awaited = 0
         self.live = False
 
     def fit(self) -> None:
         """Work out what is cached there and what to reserve; needs the offer and the demand that filters found."""
         view = self.view
-        self.cached, self.shared, self.kv = held_on(view, self.demand, self.ask.request.hits.get(view.backend.name))
+        hit = self.ask.request.hits.get(view.backend.name)
+        self.cached, self.shared, self.kv = held_on(view, self.demand, hit)
+        if hit is not None and hit.pending >= _AWAITED_SHARE:
+            self._await(hit)
 
     def measure(self) -> None:
         """Work out the seconds, for the backend as it runs now; `open_after` adds a wait for room."""
@@ -140,10 +151,37 @@ class Weighing:
         self.completion = ttft + output * tpot
 
     def open_after(self, wait: float) -> None:
-        """Say that the backend has room in `wait` seconds; its backlog is worked off meanwhile."""
+        """Say that the backend has room in `wait` seconds; its backlog is worked off meanwhile.
+
+        A prefix that is being read for another request is waited for there as well.
+        """
+        if self.awaited:
+            wait = max(wait, self.ready)
+            self._read_the_rest()
         self.wait = wait
         self.ttft = max(wait, self.view.backlog) + self.prefill
         self.completion = self.ttft + self.demand.output_mean * self.tpot
+
+    def _await(self, hit: Hit) -> None:
+        """Note a prefix that is being read there, if it is worth to be waited for.
+
+        What is late may be so since all predictions are too short, those for other backends too: then it is taken to
+        be half done, in their terms, until it has taken so long that it must be stuck.
+        """
+        prompt, block, left = self.demand.estimate.prompt, self.view.block, hit.ready - self.ask.now
+        awaited = min(int(prompt * hit.pending), prompt - 1)
+        awaited -= awaited % block
+        if awaited - self.cached >= LEAST_AWAITED:
+            self.awaited = awaited
+            self.ready = left if left > 0.0 else max(0.5 * (hit.ready - hit.sent), -left / _STUCK)
+
+    def _read_the_rest(self) -> None:
+        """Work out the seconds anew for when the awaited prefix is there."""
+        view, awaited = self.view, self.awaited
+        prompt = self.demand.estimate.prompt
+        alone = self.offer.speed.prefill.seconds(prompt - awaited, awaited) * view.prefill_factor
+        self.tpot = self.step / (1.0 - min((view.prefill_pressure + alone) / _RHO_TAU, _RHO_CAP))
+        self.prefill = alone * (1.0 + view.decoding / _CHUNK)
 
     def price(self, costs: Costs) -> None:
         """Work out the seconds of every cost, and their sum."""

@@ -238,6 +238,7 @@ class Leases:
         """The fleet now."""
         now = self._now()
         self.store.expire(now)
+        self.experience.read_unseen(now)
         factors = self.experience.factors
         return self.roster.snapshot(now, lambda name: self.store.totals(name, now), lambda name: factors(name, now))
 

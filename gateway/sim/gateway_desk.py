@@ -68,6 +68,7 @@ class Desk:
 
     def snapshot(self) -> Snapshot:
         """The fleet now."""
+        self.experience.read_unseen(self.now)
         return self.fleet.snapshot(self.now, self.ledger, self.experience.factors)
 
     def totals(self, backend: str) -> Totals:
@@ -187,12 +188,20 @@ class Desk:
         """Decide and act; True when something has to be decided anew."""
         anew = False
         fresh = partial(self._with_hits, snapshot=snapshot)
-        for decision in pump(self.plan, order, snapshot, self.now, self._roll, fresh, skip):
+        taken = partial(self._leads, snapshot=snapshot)
+        decisions = pump(self.plan, order, snapshot, self.now, self._roll, fresh, skip, taken)
+        self.experience.leaders.settled()
+        for decision in decisions:
             if decision.verdict is Verdict.ADMIT:
                 anew |= not self._admit(decision, snapshot)
             elif decision.verdict is not Verdict.WAIT:
                 self._decline(decision)
         return anew
+
+    def _leads(self, request: Request, decision: Decision, snapshot: Snapshot) -> None:
+        view = snapshot.view(decision.backend or "")
+        if view is not None:
+            self.experience.expects(request, self._pending[request.id].chain, decision, view)
 
     def _admit(self, decision: Decision, snapshot: Snapshot) -> bool:
         pending, request_id = self._pending[decision.request], decision.request

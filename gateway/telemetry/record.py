@@ -122,6 +122,7 @@ def _request(request: Request) -> Record:
             "hits": {
                 backend: {"share": hit.share, "trust": hit.trust, "pinned": hit.pinned}
                 | ({} if hit.held is None else {"held": hit.held})
+                | ({"pending": hit.pending, "sent": hit.sent, "ready": hit.ready} if hit.pending else {})
                 for backend, hit in request.hits.items()
             },
         }

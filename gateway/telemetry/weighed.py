@@ -112,6 +112,8 @@ def _detail(candidate: _Row) -> str:
         return ""
     if reason in (Reason.BREAKER_OPEN, Reason.RESTING):
         return f"in {seconds(needed)}" if needed else "now due"
+    if reason == Reason.PREFIX_IN_PREFILL:
+        return f"{seconds(needed)} more"
     if reason == Reason.PREFILL_BACKLOG:
         return f"{seconds(needed)} queued, {seconds(limit)} allowed"
     if reason == Reason.OUTSIDE_BOUNDARY:

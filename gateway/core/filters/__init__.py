@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from gateway.core.filters.awaited_prefix import AwaitedPrefix
 from gateway.core.filters.class_ceiling import ClassCeiling
 from gateway.core.filters.fits_context import FitsContext
 from gateway.core.filters.fits_pool import FitsPool
@@ -47,5 +48,5 @@ ABLE: tuple[Filter, ...] = (
 """Permanent: waiting changes nothing. The boundary comes first."""
 WORKING: tuple[Filter, ...] = (NotTried(), Healthy())
 """The backend could serve it, but not now and not soon."""
-ROOM: tuple[Filter, ...] = (WithinLimit(), KvHeadroom(), ClassCeiling(), ScarceKv(), OpenBacklog())
-"""Transient: running requests end, and there is room."""
+ROOM: tuple[Filter, ...] = (WithinLimit(), KvHeadroom(), ClassCeiling(), ScarceKv(), OpenBacklog(), AwaitedPrefix())
+"""Transient: running requests end, and there is room. What closes a backend to everybody comes first."""
