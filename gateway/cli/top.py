@@ -22,7 +22,7 @@ from gateway.cli.top_rates import Rates
 from gateway.cli.top_view import Frame, View
 from gateway.config.sizes import Unreadable, parse_duration
 
-__all__ = ["Polls", "add_parser", "run"]
+__all__ = ["Polls", "add_parser", "run", "watch"]
 
 _SHORTEST_S = 0.1
 _never = threading.Event()
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         client = AdminClient(args.admin, "top")
         if args.json:
-            backends, queue = fetch(client)
+            backends, queue = _fetch(client)
             print(json.dumps({"backends": backends, "queue": queue}, indent=2))
             return 0
         polls = Polls(client)
@@ -63,11 +63,11 @@ def run(args: argparse.Namespace) -> int:
         print(f"kvgate top: {problem}", file=sys.stderr)
         return 2
     with _until_interrupted():
-        _watch(polls, Console(highlight=False), lambda: _never.wait(args.interval))
+        watch(polls, Console(highlight=False), lambda: _never.wait(args.interval))
     return 0
 
 
-def fetch(client: AdminClient) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _fetch(client: AdminClient) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The two documents. Raises NoAnswer."""
     found: list[Any] = []
     for path in ("/admin/backends", "/admin/queue"):
@@ -93,7 +93,7 @@ class Polls:
     def next(self) -> Frame:
         """Look once more. Never raises: a frame says what is wrong."""
         try:
-            backends, queue = fetch(self._client)
+            backends, queue = _fetch(self._client)
         except NoAnswer as problem:
             self._last = replace(self._last, problem=str(problem))
             return self._last
@@ -102,7 +102,7 @@ class Polls:
         return self._last
 
 
-def _watch(polls: Polls, console: Console, rest: Callable[[], bool]) -> None:
+def watch(polls: Polls, console: Console, rest: Callable[[], bool]) -> None:
     """Frame after frame until `rest` says that it is over: on a terminal one over the other, else one below."""
     if not console.is_terminal:
         while True:

@@ -20,7 +20,7 @@ __all__ = ["Frame", "View"]
 
 _SIDE_BY_SIDE = 110
 """Columns from which models and keys stand beside each other."""
-_LEAST_WAITING = 3
+_LEAST_WAITING = 1
 _PLAIN_HEIGHT = 60
 """Lines of a frame where there is no screen to fit in."""
 
