@@ -5,6 +5,7 @@ from dataclasses import is_dataclass, replace
 import pytest
 
 from gateway.core.boundary import Label
+from gateway.core.concurrency import LimitedBy
 from gateway.core.filters import ABLE, ROOM, WORKING
 from gateway.core.filters.class_ceiling import ClassCeiling
 from gateway.core.filters.fits_context import FitsContext
@@ -84,6 +85,15 @@ def test_a_model_goes_by_any_of_its_names(name: str) -> None:
     [
         (WithinLimit(), view(slots=4, running=4, reserved=9), Reason.SLOTS_FULL, 4, 5),
         (WithinLimit(), view(slots=0), Reason.SLOTS_FULL, 0, 1),
+        (WithinLimit(), view(slots=4, running=4, limited_by=LimitedBy.TPOT), Reason.TPOT_LIMIT, 4, 5),
+        (WithinLimit(), view(slots=4, running=4, limited_by=LimitedBy.LEARNED), Reason.LEARNED_LIMIT, 4, 5),
+        (
+            WithinLimit(),
+            view(slots=4, running=1, limited_by=LimitedBy.TPOT, health=Health.TRIAL),
+            Reason.SLOTS_FULL,
+            1,
+            2,
+        ),
         (KvHeadroom(), view(pool=10_000, running=1, reserved=9000), Reason.KV_FULL, 200, 1200),
         (KvHeadroom(), view(overcommitted=True, running=1), Reason.KV_FULL, 0, 1200),
         (OpenBacklog(), view(running=1, backlog=2.01), Reason.PREFILL_BACKLOG, 2.0, 2.01),

@@ -25,9 +25,10 @@ def test_retry_after_is_between_one_second_and_a_minute(ahead: float, rate: floa
     assert 1 <= retry_after(ahead, rate, roll) <= 59
 
 
-def test_a_slot_frees_up_after_the_first_of_those_running() -> None:
+@pytest.mark.parametrize("reason", [Reason.SLOTS_FULL, Reason.TPOT_LIMIT, Reason.LEARNED_LIMIT])
+def test_a_slot_frees_up_after_the_first_of_those_running(reason: Reason) -> None:
     busy = view(running=8, reserved=8000)
-    assert wait_for_room(busy, Reason.SLOTS_FULL, limit=8, needed=9, service=16.0) == pytest.approx(2.0)
+    assert wait_for_room(busy, reason, limit=8, needed=9, service=16.0) == pytest.approx(2.0)
 
 
 def test_tokens_free_up_in_even_shares() -> None:
