@@ -243,13 +243,22 @@ class Application:
     def backends(self) -> list[dict[str, Any]]:
         """Every backend as it stands now."""
         waiters = self.dispatcher.in_order(LISTED)
-        return backend_rows(self.leases.snapshot(), self.leases, waiting_for(look for _, look in waiters))
+        return backend_rows(self.leases.snapshot(), self.leases, waiting_for(waiters))
 
     def queue(self) -> dict[str, Any]:
         """What waits for each model, who waits and why, and who has been given how much."""
         snapshot, plan, dispatcher = self.leases.snapshot(), self.dispatcher.plan, self.dispatcher
         queued, waiters = dispatcher.queued(snapshot), dispatcher.in_order(LISTED)
-        return queue_document(queued, waiters, dispatcher.received.clients, plan, self.leases.open, snapshot)
+        gate = self.leases.quotas.gate()
+        return queue_document(
+            queued,
+            waiters,
+            dispatcher.received.clients,
+            plan,
+            self.leases.open,
+            snapshot,
+            lambda request: gate.short(request) is not None,
+        )
 
     def keys(self) -> list[dict[str, Any]]:
         """Every configured client: what it runs, and what is left of its limits."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.core.lease import Lease
 from gateway.core.look import Look
+from gateway.core.request import Request
 from gateway.core.snapshot import BackendView, Snapshot
 from gateway.edge.lease_view import lease_row
 from gateway.fleet.leases import Leases
@@ -33,11 +34,17 @@ def backend_rows(
     ]
 
 
-def waiting_for(looks: Iterable[Look | None]) -> dict[str, dict[str, int]]:
-    """By backend and reason, how many of these requests don't go there."""
+def waiting_for(waiters: Iterable[tuple[Request, Look | None]]) -> dict[str, dict[str, int]]:
+    """By backend and reason, how many of these requests, in their order, don't go there.
+
+    One that was not looked at waits for what the one before it waits for: looking ends where nobody has room.
+    """
     found: dict[str, Counter[str]] = {}
-    for look in looks:
+    last: dict[str, Look] = {}
+    for request, seen in waiters:
+        look = seen or last.get(request.model)
         if look is not None:
+            last[request.model] = look
             for name, reason in look.by_backend.items():
                 if reason is not None:
                     found.setdefault(name, Counter())[str(reason)] += 1

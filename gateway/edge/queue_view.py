@@ -46,7 +46,7 @@ def queue_document(
     plan: Plan,
     leases: Iterable[Lease],
     snapshot: Snapshot,
-    is_short: Callable[[Request], bool] = lambda _request: False,
+    is_short: Callable[[Request], bool],
 ) -> dict[str, Any]:
     """The document, JSON-ready.
 
@@ -96,7 +96,7 @@ def _request(request: Request, look: Look | None, is_short: Callable[[Request], 
         "output_tokens": estimate.output * request.n if estimate is not None else None,
         "tier": estimate.tier if estimate is not None else None,
         "reason": str(reason) if reason is not None else None,
-        "why": SENTENCES[reason] if reason is not None else "others are looked at before it",
+        "why": SENTENCES[reason] if reason is not None else "others go first, and there is no room for them yet",
         "backends": _backends(look),
         "weighed_seconds_ago": round(now - look.weighed_at, 3) if look and look.weighed_at is not None else None,
     }

@@ -105,8 +105,8 @@ def test_why_a_request_waits() -> None:
     assert (
         why_text(waiter(reason="over_quota", why="a limit of this key is reached")) == "a limit of this key is reached"
     )
-    assert why_text(waiter(reason=None, backends={}, why="others are looked at before it")) == (
-        "others are looked at before it"
+    assert why_text(waiter(reason=None, backends={}, why="others go first, and there is no room for them yet")) == (
+        "others go first, and there is no room for them yet"
     )
 
 
