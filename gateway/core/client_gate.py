@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from gateway.core.quota import ClientLimits, Levels, Quota, Shortfall, needs_of, shortfall
+from gateway.core.quota import Amounts, ClientLimits, Levels, Shortfall, needs_of, shortfall
 from gateway.core.request import Request
 
 __all__ = ["ClientGate"]
@@ -25,13 +25,13 @@ class ClientGate:
         self._levels = levels
         self._seen: dict[str, tuple[ClientLimits | None, Levels]] = {}
 
-    def short(self, request: Request, before: float = 0.0) -> Shortfall | None:
-        """The limit that holds a request back now, None when it may start. `before`: tokens that others have first."""
+    def short(self, request: Request, before: Amounts | None = None) -> Shortfall | None:
+        """The limit that holds a request back now, None when it may start. `before`: what others have first."""
         limits, levels = self._standing(request.client)
         if limits is None:
             return None
         if before:
-            left = {quota: had - (before if quota is Quota.TOKENS else 0.0) for quota, had in levels.left.items()}
+            left = {quota: had - before.get(quota, 0.0) for quota, had in levels.left.items()}
             levels = Levels(levels.running, left)
         return shortfall(limits, levels, needs_of(request))
 

@@ -16,6 +16,7 @@ IDS = (
     *("x1", "x2", "x3", "x4", "x5", "x6", "x7"),
     *("n1", "n2", "n3", "r1", "r2", "r3", "b1", "b2", "b3", "a1", "a2", "a3", "a4"),
     *("p1", "p2", "p3", "p4", "p5", "p6", "p7"),
+    "g3",
 )
 SHELL = ("http", "shell", "relay", "edge")
 """Tests over real sockets; those of single modules are not counted."""

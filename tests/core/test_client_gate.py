@@ -91,6 +91,33 @@ def test_those_told_to_come_back_are_told_times_one_after_another() -> None:
         assert book.charge(each.id, "t", cost, cost, LIMITS["t"], now) is None
 
 
+def test_a_full_bucket_serves_whoever_comes_however_many_were_told_to_come_back() -> None:
+    book, line = ClientBook(), ClientLine()
+    cost = {Quota.TOKENS: 5000.0}
+    book.charge("l", "t", cost, cost, LIMITS["t"], NOW)
+    for number in range(500):  # nobody of these does
+        chain = fingerprint([f"prompt {number}".encode()])
+        each = request(f"r{number}", client="t", prompt=1800, output=200)
+        short = line.comes(each, chain, gate(book), NOW)
+        assert short is not None
+        told = line.come_back(each, chain, short, NOW)
+        assert told is not None
+        assert 20 <= told <= 120
+    now = NOW + 50
+    assert line.comes(request("late", client="t", prompt=4000), fingerprint([b"x"]), gate(book, now), now) is None
+
+
+def test_requests_that_wait_are_counted_too() -> None:
+    limits = {"r": ClientLimits(rates={Quota.REQUESTS: Rate(2, 20)})}
+    book, line = ClientBook(), ClientLine()
+    door = ClientGate(limits.get, lambda client, each: book.levels(client, each, NOW))
+    for number, seconds in ((0, None), (1, None), (2, 10), (3, 20)):
+        each = request(f"r{number}", client="r")
+        short = line.comes(each, CHAIN, door, NOW)
+        assert (short and short.seconds) == (None if seconds is None else pytest.approx(seconds))
+        line.enter(each)
+
+
 def test_a_later_attempt_stands_behind_nobody() -> None:
     line = ClientLine()
     line.enter(request("a", client="t", prompt=4000))

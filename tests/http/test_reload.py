@@ -105,7 +105,7 @@ async def test_a_file_that_is_half_good_is_not_half_applied(start: Start) -> Non
         assert two.probed == []
 
 
-async def test_a_lowered_limit_is_kept_as_running_requests_end_and_kills_nobody(start: Start) -> None:
+async def test_g3_a_lowered_limit_is_kept_as_running_requests_end_and_kills_nobody(start: Start) -> None:
     events = [asyncio.Event() for _ in range(8)]
     engine = llama_cpp(*(says("a", "b", until=event) for event in events), says("late"), slots=8)
     gateway = await start({"b1": engine})
