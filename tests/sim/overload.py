@@ -72,17 +72,20 @@ class _Observed:
         self.policy = policy
         self.used = self.asked = 0.0
         self._tell = tell
+        self._given: set[str] = set()
+        """Engines that were sent something since the last look."""
 
     def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
-        for engine in engines.values():
-            used, asked = _kv(engine)
-            self.used, self.asked = max(self.used, used), max(self.asked, asked)
+        self.used = max(self.used, *(engine.scheduler.kv_usage for engine in engines.values()))
+        self.asked = max(self.used, self.asked, *(_kv_asked(engines[name]) for name in self._given))
         self._tell(now)
-        return self.policy.on_event(now, event, engines)
+        actions = list(self.policy.on_event(now, event, engines))
+        self._given = {action.engine for action in actions if isinstance(action, Place)}
+        return actions
 
 
-def _kv(engine: EngineModel) -> tuple[float, float]:
-    """Shares of the pool that sequences hold, and that they hold or wait for."""
+def _kv_asked(engine: EngineModel) -> float:
+    """Share of the pool that sequences hold or wait for."""
     scheduler, size = engine.scheduler, engine.profile.block_size
     assert isinstance(scheduler, PagedScheduler)
     missing = 0
@@ -91,8 +94,7 @@ def _kv(engine: EngineModel) -> tuple[float, float]:
             if not sequence.blocks:
                 shared = scheduler.cache.match(sequence.keys_up_to((sequence.total - 1) // size, size))
                 missing += -(-sequence.total // size) - len(shared)
-    blocks = scheduler.cache.num_blocks
-    return scheduler.kv_usage, (scheduler.cache.used_blocks + missing) / blocks
+    return (scheduler.cache.used_blocks + missing) / scheduler.cache.num_blocks
 
 
 def longest_of(engines: Mapping[str, EngineModel]) -> int:
