@@ -327,10 +327,10 @@ class Dispatcher:
         if service is not None:
             self.received.add(arrival.request.klass, arrival.request.client, service)
 
-    def _served(self, request: Request, seconds: float) -> None:
-        """A lease of it was settled, which took so many device seconds beyond what was charged for it."""
-        self._waiting.correct(request, seconds)
-        self.received.add(request.klass, request.client, seconds)
+    def _served(self, request: Request, charged: float, took: float) -> None:
+        """A lease of it was settled, which took so many device seconds where so many had been charged."""
+        self._waiting.settle(request, charged, took)
+        self.received.add(request.klass, request.client, took - charged)
 
     def _with_hits(self, request: Request, snapshot: Snapshot) -> Request:
         """Look up anew what prefix is where, if that changed since this request was last decided upon."""

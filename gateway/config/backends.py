@@ -57,7 +57,7 @@ def _model(value: Any) -> Any:
     return {"id": value} if isinstance(value, str) else value
 
 
-def _first_token(value: Any) -> Any:
+def _auto(value: Any) -> Any:
     return None if value == "auto" else value
 
 
@@ -68,11 +68,17 @@ class TimeoutSpec(Spec):
     """To a connection."""
     first_token: Annotated[
         Annotated[Duration, Field(gt=0)] | None,
-        BeforeValidator(_first_token, json_schema_input_type=Literal["auto"] | Duration),
+        BeforeValidator(_auto, json_schema_input_type=Literal["auto"] | Duration),
     ] = None
     """To the first token. auto: several times what the prompt should take on this device."""
     token_gap: Annotated[Duration, Field(gt=0)] = 60.0
     """Between two pieces of an answer."""
+    abort: Annotated[
+        Annotated[Duration, Field(ge=0)] | None,
+        BeforeValidator(_auto, json_schema_input_type=Literal["auto"] | Duration),
+    ] = None
+    """From a client's leaving to the engine's letting its request go: at most so long its place is kept, less if the
+    engine says that it is free. auto: what engines of this kind need, or 10 s where they tell."""
 
 
 class Abilities(Spec):
@@ -167,9 +173,12 @@ class BackendSpec(Spec):
     """Cap on prompt and output together, in tokens, below what its engine was started with."""
     running: Annotated[
         Annotated[Whole, Field(ge=1, le=65536)] | None,
-        BeforeValidator(_first_token, json_schema_input_type=Literal["auto"] | int),
+        BeforeValidator(_auto, json_schema_input_type=Literal["auto"] | int),
     ] = None
     """Requests that may run at once. auto: the engine's slots, else what the KV cache bears."""
+    one_model: bool = False
+    """Whether its engine holds one model at a time and swaps when asked for another, like llama-swap: then it is asked
+    for another only when nothing runs there."""
     queued_prefill: Annotated[Duration, Field(gt=0)] = 2.0
     """Seconds of prefill that may wait inside the engine before it gets nothing new."""
     location: Literal["on-prem", "off-prem"] = "on-prem"

@@ -65,6 +65,7 @@ def backend(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Backend:
         shares_prefix=_SHARING.get(spec.engine, False),
         keeps_sequences=spec.engine == "llama.cpp",
         context_cap=spec.context,
+        one_model=spec.one_model,
         headroom=UNIFIED_HEADROOM if found.budget <= UNIFIED_HEADROOM else HEADROOM,
     )
 

@@ -90,6 +90,7 @@ def with_admitted(snapshot: Snapshot, decision: Decision) -> Snapshot:
     return snapshot.with_view(
         replace(
             view,
+            busy_with=decision.model,
             running=view.running + footprint.sequences,
             reserved=view.reserved + footprint.kv,
             backlog=view.backlog + prefill,
@@ -98,13 +99,18 @@ def with_admitted(snapshot: Snapshot, decision: Decision) -> Snapshot:
     )
 
 
-def with_claim(snapshot: Snapshot, backend: str, footprint: Footprint) -> Snapshot:
-    """The snapshot with room set aside on a backend, so that those who are looked at later leave it free."""
+def with_claim(snapshot: Snapshot, backend: str, footprint: Footprint, model: str) -> Snapshot:
+    """The snapshot with room set aside on a backend, so that those who are looked at later leave it free.
+
+    One that holds a single model is kept for that `model`: once what runs there has ended, it is swapped in.
+    """
     view = snapshot.view(backend)
     if view is None:
         return snapshot
     return snapshot.with_view(
-        replace(view, running=view.running + footprint.sequences, reserved=view.reserved + footprint.kv)
+        replace(
+            view, busy_with=model, running=view.running + footprint.sequences, reserved=view.reserved + footprint.kv
+        )
     )
 
 

@@ -84,4 +84,6 @@ class Backend:
     """None: whatever was detected; else exactly these."""
     context_cap: int | None = None
     """Tokens; an operator's cap below the engine's own window."""
+    one_model: bool = False
+    """Its engine holds one model at a time and swaps when asked for another."""
     labels: tuple[str, ...] = field(default=())

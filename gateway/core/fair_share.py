@@ -15,38 +15,51 @@ __all__ = ["Counters", "Stream", "cost_of", "in_turn"]
 
 _REMEMBERED = 1024
 """Idle names whose counters are kept."""
+_NOTHING = 1e-9
+"""Service below which what is left is rounding."""
 
 
 class Counters:
     """Service received by name: a virtual token counter (OSDI'24).
 
     A name that returns from idling is lifted to the least-served of those waiting, or to where service stood when the
-    last of them left: idling earns no credit.
+    last of them left: idling earns no credit. What others were charged and have not been given yet does not lift it,
+    since most of them turn out to take less.
     """
 
-    __slots__ = ("_reached", "served")
+    __slots__ = ("_open", "_reached", "served")
 
     def __init__(self) -> None:
         self.served: dict[str, float] = {}
+        self._open: dict[str, float] = {}
+        """Of what runs: charged, and not known to have been taken."""
         self._reached = 0.0
 
     def activate(self, name: str, waiting: Iterable[str]) -> None:
         """Bring a name up to date that begins to wait beside those `waiting`, which it is not one of."""
         beside = list(waiting)
-        floor = min((self.served[other] for other in beside), default=self._reached)
+        open_ = self._open
+        floor = min((self.served[other] - open_.get(other, 0.0) for other in beside), default=self._reached)
         self.served[name] = max(self.served.get(name, 0.0), floor)
-        if len(self.served) > _REMEMBERED + len(beside):
-            self.served = {kept: self.served[kept] for kept in (*beside, name)}
+        if len(self.served) > _REMEMBERED + len(beside) + len(open_):
+            self.served = {kept: self.served[kept] for kept in {*beside, name, *open_} if kept in self.served}
 
-    def charge(self, name: str, service: float) -> None:
-        """Count what a waiting name was given."""
-        self._reached = max(self._reached, self.served[name])
+    def charge(self, name: str, service: float, *, known: bool) -> None:
+        """Count what a waiting name is given; if it is only expected and not `known`, it is settled later."""
+        self._reached = max(self._reached, self.served[name] - self._open.get(name, 0.0))
         self.served[name] += service
+        if not known:
+            self._open[name] = self._open.get(name, 0.0) + service
 
-    def correct(self, name: str, service: float) -> None:
-        """Add what a name was given beyond what it was charged, or take back what it was not given."""
+    def settle(self, name: str, charged: float, took: float) -> None:
+        """Put right what a name was charged: what it was given it for has ended, and took so much."""
         if name in self.served:
-            self.served[name] += service
+            self.served[name] += took - charged
+        left = self._open.get(name, 0.0) - charged
+        if left > _NOTHING:
+            self._open[name] = left
+        else:
+            self._open.pop(name, None)
 
 
 Stream = tuple[float, float, Iterator[Request]]

@@ -91,7 +91,7 @@ def pump(
                 if aged:
                     claimed = _preferred(decision.trace.candidates)
                     if claimed is not None and claimed.footprint is not None:
-                        snapshot = with_claim(snapshot, claimed.backend, claimed.footprint)
+                        snapshot = with_claim(snapshot, claimed.backend, claimed.footprint, claimed.model)
             waiting[model] = passed
             if skip is not None and passed >= plan.queue.scan:
                 skip(model)

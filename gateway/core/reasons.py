@@ -36,6 +36,7 @@ class Reason(StrEnum):
     ALREADY_TRIED = "already_tried"
     CLASS_CEILING = "class_ceiling"
     KV_SCARCE = "kv_scarce"
+    OTHER_MODEL = "other_model"
     PREFIX_IN_PREFILL = "prefix_in_prefill"
 
     # Why the whole request was turned down.
@@ -78,6 +79,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CLASS_CEILING: "has no KV cache left for this class of request",
     Reason.KV_SCARCE: "takes no long new prompt while KV cache is scarce",
     Reason.PREFIX_IN_PREFILL: "is reading the start of this prompt for another request",
+    Reason.OTHER_MODEL: "runs another model, and holds one at a time",
     Reason.UNKNOWN_MODEL: "no model of this name is served here",
     Reason.MODEL_NOT_ALLOWED: "this key may not use this model",
     Reason.WRONG_KEY: "the API key is missing or not known",

@@ -70,6 +70,8 @@ class BackendView:
     """Learned: observed over predicted seconds."""
     overcommitted: bool = False
     """A running request outgrew its reservation and could not extend: nothing new until there is room."""
+    busy_with: str | None = None
+    """The model that our requests there ask for."""
     retry_at: float | None = None
     """When the breaker lets a trial through."""
     limited_by: LimitedBy = LimitedBy.SLOTS

@@ -93,13 +93,12 @@ class Waiting:
         """Say whether this request waits."""
         return request_id in self._of
 
-    def __iter__(self) -> Iterator[Request]:
-        """All of them, in no order. Don't change the queue meanwhile."""
+    def flows(self) -> Iterator[Flow]:
+        """Every line, none of them empty, in no order. Don't change the queue meanwhile."""
         for clients in self._lanes.values():
             for sessions in clients.values():
                 for flows in sessions.values():
-                    for flow in flows.values():
-                        yield from flow
+                    yield from flows.values()
 
     def length(self, model: str) -> int:
         """Requests waiting for the model of that name."""
@@ -174,9 +173,10 @@ class Waiting:
             if service is not None:
                 self.prices.learn(key.model, cost_of(request), service)
             price = self.prices.of(request) if service is None else service
-            self._classes_served.charge(key.klass, price / self._weight(key.klass))
-            self._clients_served[key.klass].charge(key.client, price)
-            self._sessions_served[key.klass, key.client].charge(key.session, price)
+            known = service is None
+            self._classes_served.charge(key.klass, price / self._weight(key.klass), known=known)
+            self._clients_served[key.klass].charge(key.client, price, known=known)
+            self._sessions_served[key.klass, key.client].charge(key.session, price, known=known)
         left = self._lengths[key.model] - 1
         if left:
             self._lengths[key.model] = left
@@ -187,14 +187,14 @@ class Waiting:
             self._close(key)
         return request
 
-    def correct(self, request: Request, service: float) -> None:
-        """Put right what a dispatched request was charged, by so many device seconds: it has ended."""
-        klass, client = request.klass, request.client
-        self._classes_served.correct(klass, service / self._weight(klass))
+    def settle(self, request: Request, charged: float, took: float) -> None:
+        """Put right what a dispatched request was charged: it has ended, and took so many device seconds."""
+        klass, client, weight = request.klass, request.client, self._weight(request.klass)
+        self._classes_served.settle(klass, charged / weight, took / weight)
         if klass in self._clients_served:
-            self._clients_served[klass].correct(client, service)
+            self._clients_served[klass].settle(client, charged, took)
         if (klass, client) in self._sessions_served:
-            self._sessions_served[klass, client].correct(request.session or "", service)
+            self._sessions_served[klass, client].settle(request.session or "", charged, took)
 
     def expired(self, now: float) -> list[Request]:
         """The requests whose deadline has come, earliest first."""

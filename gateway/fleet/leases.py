@@ -35,6 +35,8 @@ __all__ = ["Leases"]
 
 LET_GO = 10.0
 """Seconds after which a place is given back though its engine still says that something runs there."""
+_OFTEN = 1.0
+"""Seconds between samples of an engine that may be asked soon after each abort."""
 _TOO_FEW = 4
 """An engine that counts less than a quarter of what a prompt is taken for leaves something out of its count."""
 _IDLE, _AS_PREDICTED = Totals(), (1.0, 1.0)
@@ -60,8 +62,8 @@ class Leases:
         self.open = OpenLeases()
         self.changed: Callable[[], None] = lambda: None
         """Called after each change that a waiting request may profit from."""
-        self.served: Callable[[Request, float], None] = lambda _request, _seconds: None
-        """Called when a lease is settled, with the device seconds that it took beyond what was expected of it."""
+        self.served: Callable[[Request, float, float], None] = lambda _request, _charged, _took: None
+        """Called when a lease is settled, with the device seconds that were charged for it and those that it took."""
         self.look_at: Callable[[str], None] = lambda _name: None
         """Called with the name of a backend on which a request just failed."""
         self.sample_in: Callable[[str, float], None] = lambda _name, _seconds: None
@@ -154,8 +156,8 @@ class Leases:
     def settle(self, lease: Lease, ended: Ended, counts: TextCounts | None, *, linger: float = 0.0) -> None:
         """End a lease, and learn from it.
 
-        `linger` seconds its place stays booked, for engines that go on after an abort; of one that was aborted in
-        prefill, until its engine itself says that it has let go, if it says such things.
+        `linger` seconds its place stays booked, for engines that go on after an abort; or until its engine itself says
+        that it has let go, if it says such things, or a bound passes.
         """
         if lease.settled:
             return
@@ -165,10 +167,11 @@ class Leases:
         self.open.settled(lease, ended)
         if lease.service is not None:
             actual = lease.service.actual(ended, now - lease.granted_at)
-            self.served(lease.request, actual - lease.service.predicted)
+            self.served(lease.request, lease.service.predicted, actual)
         before = self.store.totals(lease.backend, now)
         self.roster.held(lease.backend, before, now)
-        self.store.settle(lease.id, now, self._lingers_until(lease, ended, linger, now), self.experience.orphans(lease))
+        until, others = self._lingers_until(lease, ended, linger, now), self.roster.others_running(lease.backend, now)
+        self.store.settle(lease.id, now, until, self.experience.orphans(lease), others)
         after = self.totals(lease.backend)
         self.roster.held(lease.backend, after, now)
         self.experience.learn(lease, ended, counts, after, now)
@@ -187,7 +190,12 @@ class Leases:
         if linger <= 0.0 or member is None or member.draining:
             return None
         self.sample_in(lease.backend, linger)
-        told = ended.ttft is None and self.roster.tells_running(lease.backend, now)
+        bound = member.endpoint.timeouts.abort
+        if bound is not None:
+            return now + bound
+        # What decodes is let go at once by all engines that are known, so it isn't worth a wait for a rare sample.
+        told = ended.ttft is None or member.engine.traits.poll_floor_s <= _OFTEN
+        told = told and self.roster.tells_running(lease.backend, now)
         return now + (max(linger, LET_GO) if told else linger)
 
     def retry(self, lease: Lease, kind: FailureKind, *, counted: int | None = None) -> Request | None:
@@ -224,9 +232,9 @@ class Leases:
         self._let_go()
         self.changed()
 
-    def observed(self, backend: str, running: int) -> None:
-        """An engine says how many sequences it runs: abandoned ones beyond that are gone."""
-        self.store.observe(backend, running)
+    def observed(self, backend: str, running: int, asked: float) -> None:
+        """An engine, asked at that moment, says how many sequences it has: abandoned ones beyond that are gone."""
+        self.store.observe(backend, running, asked)
 
     def restarted(self, backend: str) -> None:
         """An engine came back; its KV cache is empty."""

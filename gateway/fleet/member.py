@@ -63,6 +63,8 @@ class Member:
     died_at: float | None = None
     """When a connection broke of which it is not known that it had worked since the last time."""
     progressed_at: float | None = None
+    busy_with: str | None = None
+    """The model of the request that was sent there last."""
     health: Health = Health.UNKNOWN
     """As it was seen last."""
     health_since: float | None = None
@@ -198,6 +200,7 @@ class Member:
             overcommitted=totals.overcommitted,
             retry_at=retry_at,
             limited_by=limited_by,
+            busy_with=self.busy_with if totals.running else None,
             kept=room.slots,
         )
 

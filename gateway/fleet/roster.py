@@ -116,6 +116,13 @@ class Roster:
         load = self._told(name, now)
         return load is not None and not tells_nothing(load)
 
+    def others_running(self, name: str, now: float) -> int:
+        """Requests of others that its engine has, running or waiting, by what it told lately; 0 where it didn't."""
+        member = self._members.get(name)
+        if member is None or member.told(now) is None:
+            return 0
+        return member.observer.foreign_running + member.observer.foreign_waiting
+
     def _told(self, name: str, now: float) -> Load | None:
         member = self._members.get(name)
         return member.told(now) if member is not None else None
@@ -154,6 +161,7 @@ class Roster:
     def granted(self, decision: Decision, name: str, totals: Totals, now: float) -> None:
         """A lease was entered there; `totals` include it."""
         self.held(name, totals, now)
+        self._members[name].busy_with = decision.model
         if not decision.alternatives:
             self.sole(name, now)
 

@@ -110,7 +110,7 @@ class Desk:
         until = self.now + linger if linger > 0 else None
         if lease.service is not None:
             actual = lease.service.actual(ended, self.now - lease.granted_at)
-            self.waiting.correct(lease.request, actual - lease.service.predicted)
+            self.waiting.settle(lease.request, lease.service.predicted, actual)
         self.fleet.roster.held(lease.backend, before := self.totals(lease.backend), self.now)
         self.ledger.settle(lease.id, self.now, until, self.experience.orphans(lease))
         self.fleet.roster.held(lease.backend, after := self.totals(lease.backend), self.now)

@@ -177,6 +177,9 @@ _SHORTAGES = (
     Reason.LEARNED_LIMIT,
     Reason.PREFILL_BACKLOG,
     Reason.CLASS_CEILING,
+    Reason.KV_SCARCE,
+    Reason.OTHER_MODEL,
+    Reason.PREFIX_IN_PREFILL,
     Reason.RESTING,
     Reason.LOADING,
 )

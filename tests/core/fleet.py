@@ -43,6 +43,7 @@ def view(
     context_cap: int | None = None,
     abilities: frozenset[str] | None = None,
     queued_prefill: float = 2.0,
+    one_model: bool = False,
     **more: Any,
 ) -> BackendView:
     backend = Backend(
@@ -54,6 +55,7 @@ def view(
         context_cap=context_cap,
         abilities=abilities,
         queued_prefill=queued_prefill,
+        one_model=one_model,
     )
     more.setdefault("block", 16)
     return BackendView(backend, health, (offer(),) if offers is None else offers, slots, pool, **more)

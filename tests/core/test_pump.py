@@ -194,4 +194,4 @@ def test_the_short_cuts_change_nothing(asked: list[tuple[int, int, float]], rese
         elif decision.reason is Reason.QUEUED and each.arrival < NOW - policy.queue.aging:
             claimed = min((c.total, c.backend, c) for c in decision.trace.candidates if c.total is not None)[2]
             assert claimed.footprint is not None
-            now = with_claim(now, claimed.backend, claimed.footprint)
+            now = with_claim(now, claimed.backend, claimed.footprint, claimed.model)

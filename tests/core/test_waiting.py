@@ -282,14 +282,14 @@ def test_service_is_what_it_took_and_not_what_was_expected() -> None:
     for _ in range(40):
         first = next(queue.in_order(NOW))
         queue.remove(first.id, dispatched=True, service=1.0)
-        queue.correct(first, 2.0 if first.client == "a" else 0.0)
+        queue.settle(first, 1.0, 3.0 if first.client == "a" else 1.0)
         served.append(first.client)
     assert Counter(served) == {"b": 30, "a": 10}
 
 
 def test_a_correction_for_whoever_is_forgotten_is_none() -> None:
     queue = waiting()
-    queue.correct(request("gone", client="nobody", klass="never", session="x"), 5.0)
+    queue.settle(request("gone", client="nobody", klass="never", session="x"), 1.0, 5.0)
     queue.offer(request("r1"))
     assert serve(queue, 1) == ["r1"]
 
@@ -378,3 +378,15 @@ def test_the_gap_in_service_of_two_that_always_wait_is_bounded() -> None:
         estimate = first.estimates["m"]
         got[first.client] += estimate.prompt + estimate.output
         assert abs(got["a"] - got["b"]) <= 2 * dearest
+
+
+def test_what_others_were_charged_and_may_never_take_does_not_hold_up_who_returns() -> None:
+    queue = waiting()
+    for i in range(10):
+        queue.offer(request(f"a{i}", client="a"))
+    running = next(queue.in_order(NOW))
+    queue.remove(running.id, dispatched=True, service=9.0)
+    queue.offer(request("b", client="b"))
+    queue.settle(running, 9.0, 0.1)
+    assert "b" in order(queue)[:2]
+    assert queue._clients_served["default"]._open == {}

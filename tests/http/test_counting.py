@@ -11,12 +11,23 @@ from tests.shell.engine_double import llama_cpp, page, says, vllm
 from tests.shell.fixtures import Start
 
 
-async def test_characters_of_three_bytes_count_as_a_token_each(start: Start) -> None:
+async def test_t1_characters_of_three_bytes_are_no_quarter_of_a_token(start: Start) -> None:
+    """Recent vocabularies have at least half a token for each: what is over the window even so needs no count."""
     engine = vllm(says("ok", prompt=1500), window=4096)
     gateway = await start({"b1": engine})
-    assert (await gateway.chat("汉字" * 3000)).status == 400
+    assert (await gateway.chat("汉字" * 6000)).status == 400
     assert engine.asked == []
     assert (await gateway.chat("words " * 1000)).status == 200
+
+
+async def test_t1_what_depends_on_the_vocabulary_is_counted_before_it_is_refused(start: Start) -> None:
+    engine = vllm(says("ok", prompt=1500), window=4096)
+    engine.pages["/tokenize"] = page({"count": 6006, "max_model_len": 4096, "tokens": [1]})
+    gateway = await start({"b1": engine})
+    reply = await gateway.chat("汉字" * 3000)
+    assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
+    assert "6006" in reply.error["message"]
+    assert (engine.asked, len(engine.counted)) == ([], 1)
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
@@ -67,7 +78,7 @@ async def test_t3_a_prompt_of_megabytes_stalls_nothing(start: Start, path: str) 
     assert min(gap for _, gap in worst) < 0.02 + 0.05
 
 
-async def test_a_stated_output_limit_is_not_reserved_whole(start: Start) -> None:
+async def test_t4_a_stated_output_limit_is_not_reserved_whole(start: Start) -> None:
     free = asyncio.Event()
     engine = llama_cpp(says("a", "b", until=free, prompt=1000), slots=4, window=32_768)
     gateway = await start({"b1": engine}, b1={"kv_pool": "32768 tokens"})
@@ -79,7 +90,7 @@ async def test_a_stated_output_limit_is_not_reserved_whole(start: Start) -> None
         assert (await client.reply()).complete
 
 
-async def test_the_worst_case_can_be_reserved_instead(start: Start) -> None:
+async def test_t4_the_worst_case_can_be_reserved_instead(start: Start) -> None:
     free = asyncio.Event()
     engine = llama_cpp(says("a", "b", until=free, prompt=1000), slots=4, window=32_768)
     gateway = await start({"b1": engine}, b1={"kv_pool": "32768 tokens"}, rest="admission: {reserve: worst_case}")
@@ -95,7 +106,7 @@ async def test_the_worst_case_can_be_reserved_instead(start: Start) -> None:
 @pytest.mark.parametrize(
     ("asked", "sent"), [({}, 2048), ({"max_tokens": 99_999}, 3000), ({"max_completion_tokens": 10}, 10)]
 )
-async def test_default_and_ceiling_of_the_output_reach_the_engine(
+async def test_t5_default_and_ceiling_of_the_output_reach_the_engine(
     start: Start, asked: dict[str, int], sent: int
 ) -> None:
     engine = vllm(says("ok"), window=32_768)

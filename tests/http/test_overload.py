@@ -3,12 +3,13 @@ from __future__ import annotations
 import asyncio
 
 from gateway import clock
+from tests.edge.wire_client import WireClient
 from tests.http.test_context import prose
-from tests.shell.engine_double import llama_cpp, says, vllm, vllm_metrics
+from tests.shell.engine_double import llama_cpp, page, says, vllm, vllm_metrics
 from tests.shell.fixtures import Start
 
 
-async def test_two_run_three_wait_in_order_and_the_rest_is_refused_at_once(start: Start) -> None:
+async def test_o1_two_run_three_wait_in_order_and_the_rest_is_refused_at_once(start: Start) -> None:
     engine = vllm(says("a", "b", gap=0.3))
     gateway = await start({"b1": engine}, b1={"running": "2"}, rest="queue: {length: 3, wait: 5s}")
     held = []
@@ -25,7 +26,7 @@ async def test_two_run_three_wait_in_order_and_the_rest_is_refused_at_once(start
     assert served == [f"number {n}" for n in range(5)]
 
 
-async def test_who_waited_to_the_limit_is_told_so(start: Start) -> None:
+async def test_o1_who_waited_to_the_limit_is_told_so(start: Start) -> None:
     free = asyncio.Event()
     engine = vllm(says("a", "b", until=free))
     rest = "queue: {wait: 300ms}\nclasses: {default: {sheddable: false}}"
@@ -51,7 +52,7 @@ async def test_who_would_wait_to_the_limit_for_nothing_is_told_at_once(start: St
     assert (await runs.reply()).complete
 
 
-async def test_tokens_count_though_slots_are_free(start: Start) -> None:
+async def test_o2_tokens_count_though_slots_are_free(start: Start) -> None:
     free = asyncio.Event()
     engine = vllm(says("a", "b", until=free, prompt=32_000), window=65_536, pool=100_000)
     gateway = await start({"b1": engine}, b1={"running": "64", "queued_prefill": "60s"})
@@ -74,11 +75,11 @@ async def test_traffic_that_is_not_ours_takes_room_too(start: Start) -> None:
     assert engine.asked == []
 
 
-async def test_what_no_pool_could_ever_hold_is_refused_at_once(start: Start) -> None:
+async def test_o3_what_no_pool_could_ever_hold_is_refused_at_once(start: Start) -> None:
     engines = {"b1": vllm(window=131_072, pool=50_000), "b2": llama_cpp(model="tiny", slots=1, window=50_000)}
     gateway = await start(engines)
     began = clock.monotonic()
-    reply = await gateway.chat(prose(75_000))
+    reply = await gateway.chat(prose(90_000))
     assert clock.monotonic() - began < 1
     assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
     assert "50000" in reply.error["message"]
@@ -101,3 +102,47 @@ async def test_the_queue_is_by_model(start: Start) -> None:
     free.set()
     for client in held:
         assert (await client.reply()).complete
+
+
+async def test_o4_an_idle_key_is_among_the_next_two_whatever_another_has_queued(start: Start) -> None:
+    free = asyncio.Event()
+    engine = vllm(says("a", "b", until=free), window=32_768)
+    keys = "auth: {keys: [{name: a, key: key-of-a-00001}, {name: b, key: key-of-b-00001}]}"
+    rest = f"{keys}\nqueue: {{length: 100, wait: 60s}}"
+    gateway = await start({"b1": engine}, b1={"running": "1", "queued_prefill": "60s"}, rest=rest)
+
+    async def begin(key: str, text: str) -> WireClient:
+        body = {"model": "tiny", "stream": True, "messages": [{"role": "user", "content": text}]}
+        return await gateway.send(body, authorization=f"Bearer key-of-{key}-00001")
+
+    held = [await begin("a", f"number {n} {prose(4000)}") for n in range(20)]
+    await gateway.until(lambda: len(engine.asked) + gateway.queued == 20)
+    held.append(await begin("b", "a short one"))
+    await gateway.until(lambda: len(engine.asked) + gateway.queued == 21)
+    before = len(engine.asked)
+    free.set()
+    for client in held:
+        assert (await client.reply()).complete
+    texts = [engine.body(n)["messages"][0]["content"] for n in range(len(engine.asked))]
+    assert "a short one" in texts[before : before + 2]
+
+
+async def test_o5_an_engine_of_one_model_is_not_asked_for_another_while_one_runs(start: Start) -> None:
+    free = asyncio.Event()
+    engine = vllm(says("a", "b", until=free), model="one")
+    engine.pages["/v1/models"] = page(
+        {"object": "list", "data": [{"id": name, "object": "model", "max_model_len": 8192} for name in ("one", "two")]}
+    )
+    gateway = await start({"b1": engine}, b1={"one_model": "true", "running": "8"})
+    first = await gateway.begin_chat(model="one", stream=True)
+    await engine.asked_for(1)
+    other = await gateway.begin_chat(model="two", stream=True)
+    same = await gateway.begin_chat("too", model="one", stream=True)
+    await engine.asked_for(2)
+    await gateway.until(lambda: gateway.queued == 1)
+    assert [engine.body(n)["model"] for n in range(2)] == ["one", "one"]
+    free.set()
+    assert (await first.reply()).complete
+    assert (await same.reply()).complete
+    assert (await other.reply()).complete
+    assert engine.body(2)["model"] == "two"

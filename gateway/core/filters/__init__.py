@@ -16,6 +16,7 @@ from gateway.core.filters.healthy import Healthy
 from gateway.core.filters.keeps_answer import KeepsAnswer
 from gateway.core.filters.kv_headroom import KvHeadroom
 from gateway.core.filters.not_tried import NotTried
+from gateway.core.filters.one_model import OneModel
 from gateway.core.filters.open_backlog import OpenBacklog
 from gateway.core.filters.scarce_kv import ScarceKv
 from gateway.core.filters.serves_model import ServesModel
@@ -48,5 +49,13 @@ ABLE: tuple[Filter, ...] = (
 """Permanent: waiting changes nothing. The boundary comes first."""
 WORKING: tuple[Filter, ...] = (NotTried(), Healthy())
 """The backend could serve it, but not now and not soon."""
-ROOM: tuple[Filter, ...] = (WithinLimit(), KvHeadroom(), ClassCeiling(), ScarceKv(), OpenBacklog(), AwaitedPrefix())
+ROOM: tuple[Filter, ...] = (
+    OneModel(),
+    WithinLimit(),
+    KvHeadroom(),
+    ClassCeiling(),
+    ScarceKv(),
+    OpenBacklog(),
+    AwaitedPrefix(),
+)
 """Transient: running requests end, and there is room. What closes a backend to everybody comes first."""
