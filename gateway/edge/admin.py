@@ -29,6 +29,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "/admin/reload": ("POST",),
     "/admin/backends": _GET,
     "/admin/queue": _GET,
+    "/admin/keys": _GET,
     "/admin/decisions/{id}": _GET,
 }
 _DECISIONS = "/admin/decisions/"
@@ -52,6 +53,9 @@ class Admin(Protocol):
 
     def queue(self) -> dict[str, Any]:
         """What waits, for whom and why (`queue_view`); at least how many `waiting`, and `models` by name."""
+
+    def keys(self) -> list[dict[str, Any]]:
+        """Every configured client by name: what it runs, and what is left of its limits. No key."""
 
     def decision(self, request_id: str) -> dict[str, Any] | None:
         """The journal's record of a request, None when it is not known."""
@@ -103,6 +107,8 @@ class AdminPort:
             answer_json(down, 200, {"backends": admin.backends()})
         elif template == "/admin/queue":
             answer_json(down, 200, admin.queue())
+        elif template == "/admin/keys":
+            answer_json(down, 200, {"keys": admin.keys()})
         elif template == "/":
             html = page(admin.backends(), admin.queue(), _LINKS)
             self._whole(

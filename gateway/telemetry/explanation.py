@@ -136,6 +136,8 @@ def _verdict(record: _Row, decision: _Row, number: int, of: int) -> Text:
     text.append(f"{after}: {sentence(reason)}")
     if decision.get("limit") is not None:
         text.append(f"; at most {_tokens(decision['limit'])} fit")
+    if quota := decision.get("quota"):
+        text.append(f"; {quota.get('quota')}: {count(quota.get('left'))} of {count(quota.get('amount'))} left")
     if decision.get("retry_after") is not None:
         text.append(f"; try again in {seconds(decision['retry_after'])}")
     return text

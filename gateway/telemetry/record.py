@@ -14,6 +14,7 @@ from typing import Any
 from gateway.core.decision import Candidate, Decision
 from gateway.core.failure import FailureKind
 from gateway.core.footprint import Footprint
+from gateway.core.quota import Shortfall
 from gateway.core.request import Request
 
 __all__ = ["Settled", "decision_record", "entry_record"]
@@ -75,6 +76,11 @@ def _candidate(candidate: Candidate) -> Record:
     )
 
 
+def _quota(short: Shortfall | None) -> Record | None:
+    """The limit of its client that a request met; `seconds` until there is as much left as is needed."""
+    return None if short is None else _dense({**short._asdict(), "quota": str(short.quota)})
+
+
 def _decision(decision: Decision) -> Record:
     return _dense(
         {
@@ -92,6 +98,7 @@ def _decision(decision: Decision) -> Record:
             "predicted_tpot": decision.predicted_tpot,
             "retry_after": decision.retry_after,
             "limit": decision.limit,
+            "quota": _quota(decision.quota),
             "candidates": [_candidate(candidate) for candidate in decision.trace.candidates],
         }
     )

@@ -57,6 +57,9 @@ class FakeAdmin:
     def queue(self) -> dict[str, Any]:
         return {"waiting": sum(each["requests"] for each in self.waiting.values()), "models": self.waiting}
 
+    def keys(self) -> list[dict[str, Any]]:
+        return [{"name": "agents", "running": 2, "running_limit": 16, "limits": []}]
+
     def decision(self, request_id: str) -> dict[str, Any] | None:
         return {"id": request_id, "decisions": []} if request_id == "r/1" else None
 
@@ -86,6 +89,7 @@ async def test_pages(client: WireClient, admin: FakeAdmin) -> None:
     admin.is_ready = False
     assert (await client.request("GET", "/health/ready")).status == 503
     assert (await client.request("GET", "/admin/queue/")).json["models"]["<code>"]["requests"] == 3
+    assert (await client.request("GET", "/admin/keys")).json["keys"][0]["name"] == "agents"
     assert (await client.request("GET", "/openapi.json")).json == openapi()
     assert (await client.request("GET", "/admin/backends")).json["backends"][0]["name"] == "<rig>"
     metrics = await client.request("GET", "/metrics")

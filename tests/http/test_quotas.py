@@ -192,7 +192,7 @@ async def test_the_administrator_sees_what_is_left(start: Start) -> None:
     gateway = await start({"b1": engine}, rest=keys("{running: 3, tokens: 2M/hour}"))
     assert (await gateway.ask(chat(), **KEY)).status == 200
     await gateway.idle()
-    first, second = gateway.app.keys()
+    first, second = (await gateway.admin("/admin/keys"))["keys"]
     assert (first["name"], first["running"], first["running_limit"]) == ("k", 0, 3)
     (limit,) = first["limits"]
     assert (limit["name"], limit["amount"], limit["seconds"]) == ("tokens", 2_000_000, 3600)

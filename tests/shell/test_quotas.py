@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -270,3 +271,31 @@ async def test_kv_seconds_hold_back_the_next_once_they_are_spent(make: Make) -> 
         await asyncio.wait_for(of_x(rig, "next"), 1)
     rig.pass_time(-after / 10 + 1)
     done(rig, await asyncio.wait_for(of_x(rig, "then"), 1))
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_x6_after_any_mix_of_ends_what_is_missing_is_what_was_used(make: Make, seed: int) -> None:
+    """On a clock that stands still nothing comes back by itself, so the account must be right to the token."""
+    chance, whole = random.Random(seed), 1_000_000
+    limits = ClientLimits(running=5, rates={Quota.TOKENS: Rate(whole, 3600), Quota.REQUESTS: Rate(1000, 3600)})
+    rig = make(clients={"x": limits}, queue=QueueLimits(length=100))
+    tasks = [of_x(rig, f"r{n}", prompt=chance.randint(10, 3000)) for n in range(60)]
+    await turns(100)
+    tokens, requests = 0, 0
+    while tasks:
+        assert sum(task.done() for task in tasks) <= 5
+        task = tasks.pop(chance.randrange(len(tasks)))
+        if not task.done():
+            task.cancel()  # in the queue
+        elif chance.random() < 0.3:
+            rig.leases.settle(task.result(), Ended(failure=chance.choice(list(FailureKind))), None)
+        else:
+            prompt, output = chance.randint(1, 4000), chance.randint(0, 900)
+            ended = Ended(chance.random() < 0.5, shown=True, ttft=0.1, prompt_tokens=prompt, output_tokens=output)
+            for _ in range(2):
+                rig.leases.settle(task.result(), ended, None)
+            tokens, requests = tokens + prompt + output, requests + 1
+        await turns()
+    assert requests > 3
+    assert left(rig) == pytest.approx(whole - tokens, abs=0.01)
+    assert left(rig, Quota.REQUESTS) == pytest.approx(1000 - requests, abs=1e-6)

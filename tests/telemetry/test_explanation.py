@@ -11,6 +11,7 @@ from rich.console import Console
 from gateway.cli import explain
 from gateway.core.decision import Decision, Verdict
 from gateway.core.failure import SENTENCES, FailureKind
+from gateway.core.quota import Quota, Shortfall
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.telemetry.explanation import explain_text
@@ -128,3 +129,14 @@ def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert explain.run(parse("r-1", "--admin", "http://127.0.0.1:1")) == 2
     assert "no gateway answers" in capsys.readouterr().err
     assert explain.run(parse("r-1", "--admin", "file:///etc/passwd")) == 2
+
+
+def test_a_limit_of_the_clients_own_is_named_with_what_is_left(request_: Request) -> None:
+    short = Shortfall(Quota.TOKENS, 1200.0, 9000.0, 2_000_000.0, 3600.0, 14.0)
+    decision = Decision(request_.id, Verdict.REJECT, Reason.OVER_QUOTA, request_.arrival, 0.5, None, quota=short)
+    record = entry_record(1.7e9, request_, [decision], Settled("refused", 429, 0.0, code="over_quota"))
+    assert record["decisions"][0]["quota"] == {
+        "quota": "tokens", "left": 1200, "needed": 9000, "amount": 2_000_000, "per": 3600, "seconds": 14,
+    }  # fmt: skip
+    said = " ".join(shown(record).split())
+    assert "a limit of this key is reached; tokens: 1,200 of 2,000,000 left" in said
