@@ -19,11 +19,12 @@ DeclaredModel = ModelSpec
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds. `first_token` None: several times the prefill that was predicted."""
+    """Seconds. `first_token` None: several times the prefill that was predicted. `abort` None: by the engine's kind."""
 
     connect: float = 2.0
     first_token: float | None = None
     token_gap: float = 60.0
+    abort: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,9 @@ def endpoint(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Endpoint:
         url=spec.url,
         engine=spec.engine,
         key=spec.key,
-        timeouts=Timeouts(spec.timeouts.connect, spec.timeouts.first_token, spec.timeouts.token_gap),
+        timeouts=Timeouts(
+            spec.timeouts.connect, spec.timeouts.first_token, spec.timeouts.token_gap, spec.timeouts.abort
+        ),
         declared=spec.models,
         kv_pool=spec.kv_pool,
         running=spec.running,

@@ -11,11 +11,11 @@ class Booking:
     """One open lease: what it holds and how far it has come. Tokens; `kv` and `output` as reserved."""
 
     __slots__ = (
-        "_filled", "_spare", "backend", "ceiling", "denied", "generated", "id", "kv", "linger_until", "output",
-        "prompt", "sequences",
+        "_filled", "_spare", "backend", "ceiling", "closed_at", "denied", "entered_at", "generated", "id", "kv",
+        "linger_until", "others", "output", "prompt", "sequences",
     )  # fmt: skip
 
-    def __init__(self, id: str, backend: str, footprint: Footprint) -> None:
+    def __init__(self, id: str, backend: str, footprint: Footprint, now: float = 0.0) -> None:
         self.id = id
         self.backend = backend
         self.kv = footprint.kv
@@ -25,7 +25,10 @@ class Booking:
         self.ceiling = footprint.ceiling
         self.generated = 0
         self.denied = False
+        self.entered_at = now
+        self.closed_at = now
         self.linger_until = 0.0
+        self.others = 0
         spare = footprint.prompt_high - footprint.prompt
         self._spare = spare
         # A reservation that was cut at the end of the pool holds the prompt all the same.

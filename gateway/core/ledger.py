@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gateway.core.account import Account, Totals
@@ -10,10 +11,12 @@ from gateway.core.footprint import Footprint
 from gateway.core.limits import Limits, shortage
 from gateway.core.reasons import Reason
 
-__all__ = ["EXTEND_AT", "Ledger", "Limits", "Refused", "Reserved", "Totals"]
+__all__ = ["EXTEND_AT", "ON_THE_WAY", "Ledger", "Limits", "Refused", "Reserved", "Totals"]
 
 EXTEND_AT = 0.9
 """Share of the reserved output that is used up when a lease should be extended."""
+ON_THE_WAY = 0.25
+"""Seconds after which a lease counts as known to its engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Ledger:
         missing = shortage(account, footprint, limits, now)
         if missing is not None:
             return Refused(*missing, totals=account.totals(now))
-        entry = Booking(lease, backend, footprint)
+        entry = Booking(lease, backend, footprint, now)
         self._leases[lease] = entry
         account.open(entry, prefill_seconds, now)
         return Reserved(lease, backend, account.totals(now))
@@ -128,13 +131,15 @@ class Ledger:
         self._accounts[entry.backend].correct(entry, prompt, tokens)
         return True
 
-    def settle(self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0) -> bool:
+    def settle(
+        self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0, others: int = 0
+    ) -> bool:
         """Close a lease, whatever became of it. True the first time, False ever after.
 
         `orphaned` tokens of shared prefixes stay reserved (or, negative, no longer are) in nobody's name.
 
         With `linger_until` its slot and KV stay booked, for an engine that goes on after an abort, until `release`,
-        `observe` or `expire` gives them back.
+        `observe` or `expire` gives them back; `others` sequences are not ours of those that it runs now.
         """
         entry = self._leases.pop(lease, None)
         if entry is None:
@@ -143,7 +148,7 @@ class Ledger:
         account.close(entry, now)
         account.orphan(orphaned)
         if linger_until is not None and linger_until > now:
-            entry.linger_until = linger_until
+            entry.linger_until, entry.closed_at, entry.others = linger_until, now, others
             account.lingering[lease] = entry
         else:
             account.free(entry)
@@ -158,16 +163,23 @@ class Ledger:
                 return True
         return False
 
-    def observe(self, backend: str, engine_running: int) -> int:
-        """Compare with the number of sequences that the engine itself says it runs; give back what it has let go.
+    def observe(self, backend: str, engine_running: int, asked: float = math.inf) -> int:
+        """Compare with the number of sequences that the engine itself says it has; give back what it has let go.
 
-        Returns the sequences given back, oldest leases first.
+        It was asked at that moment: what was sent since may not be among them, and what ended since was still. Others'
+        traffic is taken to be what it was when the last of ours were abandoned. Returns the sequences given back,
+        oldest leases first.
         """
         account = self._accounts.get(backend)
         if account is None or not account.lingering:
             return 0
-        gone, freed = account.running - engine_running, 0
-        for entry in list(account.lingering.values()):
+        lingering = [entry for entry in account.lingering.values() if entry.closed_at <= asked]
+        others = min((entry.others for entry in lingering), default=0)
+        late = sum(
+            e.sequences for e in self._leases.values() if e.backend == backend and e.entered_at > asked - ON_THE_WAY
+        )
+        gone, freed = account.running - late + others - engine_running, 0
+        for entry in lingering:
             if freed + entry.sequences > gone:
                 break
             self.release(entry.id)

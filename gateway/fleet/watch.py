@@ -22,8 +22,8 @@ log = logging.getLogger("kvgate.fleet")
 class Watch:
     """Lets pollers write into the roster. `changed` is called after each write that a decision may see.
 
-    `restarted(name)` tells that an engine came back and its KV cache is empty, `observed(name, running)` how many
-    requests an engine says it runs.
+    `restarted(name)` tells that an engine came back and its KV cache is empty, `observed(name, running, asked)`
+    how many requests an engine says it has, running or waiting, and when it was asked.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Watch:
         totals: Callable[[str], Totals],
         changed: Callable[[], None],
         restarted: Callable[[str], None],
-        observed: Callable[[str, int], None],
+        observed: Callable[[str, int, float], None],
         interval: float = 5.0,
     ) -> None:
         self.interval = interval
@@ -104,7 +104,7 @@ class Watch:
             self._roster.sampled(name, load, self._totals(name), now, asked)
             self._roster.reached(name, now)
             if load.running is not None:
-                self._observed(name, load.running)
+                self._observed(name, load.running + (load.waiting or 0), asked)
                 if self._totals(name).lingering:
                     self.sample_in(name, 0.0)
             self._changed()

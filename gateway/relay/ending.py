@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended
 from gateway.engines.adapter import Failure, Load
 from gateway.relay.attempt import Outcome
@@ -10,6 +11,8 @@ from gateway.relay.meter import Meter
 
 __all__ = ["ABORT_DECODING", "counted_in", "ended_of", "lingers", "reported"]
 
+_GIVEN_UP = (FailureKind.FIRST_TOKEN, FailureKind.TOKEN_GAP)
+"""Failures after which the engine may still be at work."""
 ABORT_DECODING = 0.2
 """Seconds until a decoding request's place is free after its connection closed (llama.cpp 0.05 to 0.07, vLLM 0.04)."""
 
@@ -51,11 +54,11 @@ def counted_in(failure: Failure) -> int | None:
 
 
 def lingers(upstream: Upstream, outcome: Outcome | None, failure: Failure | None, meter: Meter) -> float:
-    """Seconds that an abandoned request may stay in its engine.
+    """Seconds that an abandoned request may stay in its engine, whether its client left or it was given up as silent.
 
     Next to none while it decodes, a batch while in prefill.
     """
-    if outcome is not None or failure is not None or meter.sent_at is None:
+    if outcome is not None or meter.sent_at is None or (failure is not None and failure.kind not in _GIVEN_UP):
         return 0.0
     return ABORT_DECODING if meter.first_token_at is not None else upstream.engine.traits.abort_settle_s
 

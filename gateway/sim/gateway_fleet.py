@@ -63,7 +63,7 @@ class SimFleet:
             else:
                 load = _load(engine)
                 self.roster.sampled(name, load, ledger.totals(name, now), now)
-                ledger.observe(name, load.running or 0)
+                ledger.observe(name, (load.running or 0) + (load.waiting or 0), now)
             self._look_at[name] = now + (LOOK_EVERY if name in self._working else LOOK_EVERY_DOWN)
 
     def look_soon(self, name: str) -> None:

@@ -37,11 +37,17 @@ class Store(Protocol):
     def correct(self, lease: str, prompt: int, tokens: int) -> bool:
         """The engine counted the prompt's tokens: its lease holds so many more than it reserved, or fewer."""
 
-    def settle(self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0) -> bool:
-        """Close a lease; True the first time. `orphaned` tokens of shared prefixes stay reserved in nobody's name."""
+    def settle(
+        self, lease: str, now: float, linger_until: float | None = None, orphaned: int = 0, others: int = 0
+    ) -> bool:
+        """Close a lease; True the first time. `orphaned` tokens of shared prefixes stay reserved in nobody's name.
 
-    def observe(self, backend: str, engine_running: int) -> int:
-        """The engine itself says how many sequences it runs: what it has let go is given back; returns how many."""
+        With `linger_until` its place stays booked until then, or until its engine, which runs `others` of others' now,
+        is observed to have let it go.
+        """
+
+    def observe(self, backend: str, engine_running: int, asked: float) -> int:
+        """The engine, asked at that moment, says how many sequences it has: what it let go is given back; how many."""
 
     def expire(self, now: float) -> int:
         """Give back what lingered long enough; returns how many sequences."""

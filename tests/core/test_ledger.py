@@ -185,6 +185,42 @@ def test_after_an_abort_the_place_stays_booked_until_the_engine_lets_go() -> Non
     assert not ledger.release("l1")
 
 
+def abandoned(ledger: Ledger, *names: str, at: float = 10.0, others: int = 0) -> None:
+    for name in names:
+        ledger.reserve(name, "a", footprint(kv=100), 0.0, LIMITS, now=0.0)
+    for name in names:
+        ledger.settle(name, at, linger_until=at + 30.0, others=others)
+
+
+def test_several_aborts_at_once_are_given_back_one_by_one_as_the_engine_lets_go() -> None:
+    ledger = Ledger()
+    abandoned(ledger, "l1", "l2", "l3")
+    assert [ledger.observe("a", running, 11.0) for running in (3, 2, 2, 0)] == [0, 1, 0, 2]
+    assert ledger.totals("a", 11.0).running == 0
+
+
+def test_what_others_run_is_not_taken_for_what_was_abandoned() -> None:
+    ledger = Ledger()
+    abandoned(ledger, "l1", others=2)
+    assert ledger.observe("a", engine_running=3, asked=11.0) == 0
+    assert ledger.observe("a", engine_running=2, asked=12.0) == 1
+
+
+def test_what_was_sent_since_the_engine_was_asked_says_nothing_of_what_was_abandoned() -> None:
+    ledger = Ledger()
+    abandoned(ledger, "l1")
+    ledger.reserve("l2", "a", footprint(kv=100), 0.0, LIMITS, now=11.0)
+    assert ledger.observe("a", engine_running=1, asked=11.1) == 0
+    assert ledger.observe("a", engine_running=1, asked=12.0) == 1
+
+
+def test_nor_does_what_the_engine_said_before_the_abort() -> None:
+    ledger = Ledger()
+    abandoned(ledger, "l1")
+    assert ledger.observe("a", engine_running=0, asked=9.9) == 0
+    assert ledger.observe("a", engine_running=0, asked=10.0) == 1
+
+
 def test_lingering_ends_at_its_bound() -> None:
     ledger = Ledger()
     ledger.reserve("l1", "a", footprint(), 0.0, LIMITS, now=0.0)

@@ -380,7 +380,8 @@ async def test_an_engine_that_says_it_let_go_frees_the_place_sooner(make: Make) 
     lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
     rig.dispatcher.leases.settle(lease, Ended(), None, linger=30.0)
     await turns()
-    rig.dispatcher.leases.observed("a", 0)
+    rig.pass_time(0.3)
+    rig.dispatcher.leases.observed("a", 0, rig.clock.now)
     rig.dispatcher.fleet_changed()
     end(rig, await asyncio.wait_for(waits, 1))
 
@@ -392,10 +393,10 @@ async def test_an_engine_that_goes_on_with_a_prefill_keeps_its_place_until_it_sa
     rig.dispatcher.leases.settle(lease, Ended(), None, linger=0.1)
     assert rig.sample_in == [("a", 0.1)]
     rig.pass_time(5.0)
-    rig.dispatcher.leases.observed("a", 1)
+    rig.dispatcher.leases.observed("a", 1, rig.clock.now)
     await turns()
     assert not waits.done()
-    rig.dispatcher.leases.observed("a", 0)
+    rig.dispatcher.leases.observed("a", 0, rig.clock.now)
     rig.dispatcher.fleet_changed()
     end(rig, await asyncio.wait_for(waits, 1))
 
@@ -406,6 +407,36 @@ async def test_an_engine_that_never_says_it_let_go_is_believed_for_a_bounded_tim
     lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
     rig.dispatcher.leases.settle(lease, Ended(), None, linger=0.1)
     rig.pass_time(10.1)
+    end(rig, await asyncio.wait_for(waits, 1))
+
+
+async def test_what_decodes_waits_for_the_engines_word_too_where_that_comes_soon(make: Make) -> None:
+    rig = make()
+    rig.roster.sampled("a", Load(running=0), Totals(), rig.clock.now)
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    rig.dispatcher.leases.settle(lease, Ended(shown=True, ttft=0.1), None, linger=0.2)
+    rig.pass_time(8.0)
+    rig.dispatcher.leases.observed("a", 1, rig.clock.now)
+    await turns()
+    assert not waits.done()
+    rig.dispatcher.leases.observed("a", 0, rig.clock.now)
+    rig.dispatcher.fleet_changed()
+    end(rig, await asyncio.wait_for(waits, 1))
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_how_long_an_engine_is_given_after_an_abort_may_be_set(make: Make, tells: bool) -> None:
+    rig = make()
+    if tells:
+        rig.roster.sampled("a", Load(running=0), Totals(), rig.clock.now)
+    member = rig.roster["a"]
+    member.endpoint = replace(member.endpoint, timeouts=replace(member.endpoint.timeouts, abort=30.0))
+    lease, waits = await rig.submit(request("r0")), rig.submit(request("r1"))
+    rig.dispatcher.leases.settle(lease, Ended(), None, linger=0.1)
+    rig.pass_time(29.0)
+    await turns()
+    assert not waits.done()
+    rig.pass_time(1.1)
     end(rig, await asyncio.wait_for(waits, 1))
 
 
