@@ -14,6 +14,7 @@ from gateway.cli.top_bars import Bar, Part
 from gateway.cli.top_rates import Rates
 from gateway.cli.top_table import Column, table
 from gateway.cli.top_words import compact, health_text, plain, reason_words, span
+from gateway.telemetry.figures import count
 
 __all__ = ["backend_remarks", "backends_table", "kv_bar"]
 
@@ -86,7 +87,8 @@ def _faults(row: _Row) -> Iterator[tuple[str, str]]:
         yield "yellow", str(row["error"])
     for odd in row.get("mismatches") or ():
         if isinstance(odd, Mapping):
-            yield "yellow", f"{odd.get('what', 'a figure')}: told {odd.get('told')}, expected {odd.get('expected')}"
+            told, expected = count(odd.get("engine")), count(odd.get("expected"))
+            yield "yellow", f"{odd.get('fact')}: {told} by its engine, {expected} {odd.get('unit', '')} expected"
 
 
 def _oddities(row: _Row) -> Iterator[tuple[str, str]]:

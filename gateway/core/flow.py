@@ -42,6 +42,11 @@ class Flow:
         """Them in order."""
         return (request for _, _, request in self._line)
 
+    @property
+    def oldest(self) -> float:
+        """When the one that has waited longest came; the line must not be empty."""
+        return min([request.arrival for _, _, request in self._line])
+
     def add(self, request: Request, number: int) -> None:
         """Take one in. Later attempts count as due when they arrived: they have waited once already."""
         due = request.arrival if request.attempt or not request.due else request.due

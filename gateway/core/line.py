@@ -81,16 +81,16 @@ class Line:
     def by_model(self, snapshot: Snapshot) -> dict[str, Queued]:
         """What waits, by model; it looks at every request, so it is for people's eyes and not for each turn."""
         found: dict[str, Queued] = {}
-        for request in self.waiting:
-            queued = found.get(request.model)
+        for flow in self.waiting.flows():
+            klass, client, _, model = flow.key
+            queued = found.get(model)
             if queued is None:
-                tokens = self.waiting.work(request.model)
-                seconds = self._seconds(request, snapshot, tokens)
-                queued = found[request.model] = Queued(0, tokens, seconds, request.arrival)
-            queued.requests += 1
-            queued.oldest = min(queued.oldest, request.arrival)
-            whose = (request.klass, request.client)
-            queued.clients[whose] = queued.clients.get(whose, 0) + 1
+                tokens = self.waiting.work(model)
+                seconds = self._seconds(next(iter(flow)), snapshot, tokens)
+                queued = found[model] = Queued(0, tokens, seconds, math.inf)
+            queued.requests += len(flow)
+            queued.oldest = min(queued.oldest, flow.oldest)
+            queued.clients[klass, client] = queued.clients.get((klass, client), 0) + len(flow)
         return found
 
     def come_back(self, request: Request, chain: Chain, snapshot: Snapshot, roll: float) -> int:

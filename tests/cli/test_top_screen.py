@@ -74,14 +74,14 @@ def test_what_is_odd_about_a_backend_is_told_below() -> None:
     odd = backend(
         foreign_running=2, foreign_waiting=1, preemptions=3, decode_factor=1.8, lingering=1, overcommitted=True,
         waiting_for={"kv_full": 9, "slots_full": 2},
-        mismatches=[{"what": "KV pool", "told": 90, "expected": 100}],
+        mismatches=[{"fact": "KV pool", "engine": 60_000, "expected": 100_000, "unit": "tokens"}],
     )  # fmt: skip
     trial = backend("trial", health="open", health_since_seconds=3.0, retry_in_seconds=12.0)
     lines = printed(View(frame(down, odd, trial)), 100)
     assert "  ✗ mac down for 6 min: connection refused" in lines
     assert "not known" in line_of(lines, "✗ mac")
     assert "  ✗ trial open for 3.0 s, next trial in 12 s" in lines
-    assert "  ▲ rig KV pool: told 90, expected 100" in lines
+    assert "  ▲ rig KV pool: 60,000 by its engine, 100,000 tokens expected" in lines
     assert "  ▲ rig an answer outgrew its reservation; nothing new until there is room" in lines
     assert "  ▲ rig 1 abandoned requests still hold their places" in lines
     assert "  · rig others run 2 and queue 1 there" in lines
