@@ -25,7 +25,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from gateway.sim.engine_model import EngineModel
-from gateway.sim.events import Action, Event, Policy
+from gateway.sim.events import Action, Event, Place, Policy
 from gateway.sim.gateway_policy import GatewayPolicy
 from gateway.sim.scheduler import PagedScheduler
 from gateway.sim.virtual import simulate
