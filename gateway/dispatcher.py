@@ -15,17 +15,14 @@ from functools import partial
 from itertools import islice
 
 from gateway import clock
-from gateway.core.admission import refuse
-from gateway.core.client_line import ClientLine
-from gateway.core.decide import decide
 from gateway.core.decision import Decision, Verdict
+from gateway.core.door import Door
 from gateway.core.lease import Ahead, Ended, Lease
-from gateway.core.line import Line, Queued
+from gateway.core.line import Queued
 from gateway.core.look import Look
 from gateway.core.plan import Plan
 from gateway.core.prefix.chain import Chain
 from gateway.core.pump import pump
-from gateway.core.quota import Shortfall
 from gateway.core.reasons import Reason
 from gateway.core.received import Received
 from gateway.core.request import Request
@@ -80,9 +77,9 @@ class Dispatcher:
         self._observer = observer
         self._now = now
         self._roll = roll
-        self._line = Line(plan, leases.experience)
+        self._door = Door(plan, leases.experience)
+        self._line, self._clients = self._door.line, self._door.clients
         self._waiting = self._line.waiting
-        self._clients = ClientLine()
         self._arrivals: dict[str, _Arrival] = {}
         self._fresh: list[_Arrival] = []
         self._wake = asyncio.Event()
@@ -117,7 +114,7 @@ class Dispatcher:
     def replan(self, plan: Plan) -> None:
         """Take a new policy: running requests are untouched, waiting ones are decided by it from now on."""
         self.plan = plan
-        self._line.replan(plan)
+        self._door.replan(plan)
         self.leases.replan(plan)
 
     def waiting(self) -> dict[str, int]:
@@ -174,12 +171,7 @@ class Dispatcher:
         for arrival in fresh:
             if arrival.request.id not in self._arrivals:
                 continue  # left already
-            arrival.request = self._line.welcome(arrival.request, arrival.chain, self._now())
-            short = self._clients.comes(arrival.request, arrival.chain, self.leases.quotas.gate(), self._now())
-            alone = not self._waiting.length(arrival.request.model)
-            if alone:
-                self.leases.experience.drained(arrival.request.model, self._now()).restart(self._now())
-            if (short is not None or not alone) and self._turned_away(arrival, short):
+            if self._turned_away(arrival):
                 continue
             if not self._waiting.offer(arrival.request):
                 if not pumped:
@@ -193,33 +185,16 @@ class Dispatcher:
         if not pumped:
             await self._pump()
 
-    def _turned_away(self, arrival: _Arrival, short: Shortfall | None) -> bool:
-        """Turn away at once what nothing here can ever serve, or would only after too long.
-
-        Whoever waits behind others, or for its own limits, may not be looked at soon. Of the rest it is noted who
-        stands before it.
-        """
-        snapshot, request, roll = self.leases.snapshot(), arrival.request, self._roll()
-        decision = decide(self.plan, request, snapshot, snapshot.now, roll)
-        if decision.verdict is not Verdict.REJECT:
-            if short is not None and short.seconds is not None and snapshot.now + short.seconds > request.deadline:
-                decision = self._over_quota(arrival, short, refuse(request, Reason.OVER_QUOTA, snapshot.now, roll))
-            elif not self._waiting.length(request.model):
-                return False
-            elif self._line.is_long(request, snapshot):
-                again = self._line.come_back(request, arrival.chain, snapshot, roll)
-                decision = refuse(request, Reason.QUEUE_FULL, snapshot.now, roll, again)
-            else:
-                arrival.ahead = self._line.ahead(request, snapshot)
-                return False
-        self._decline(arrival, decision)
-        return True
-
-    def _over_quota(self, arrival: _Arrival, short: Shortfall, decision: Decision) -> Decision:
-        """The same no for a limit of the client's own, with the time at which it leaves enough, if that is known."""
-        again = self._clients.come_back(arrival.request, arrival.chain, short, decision.now)
-        told = decision.retry_after if again is None else again
-        return replace(decision, reason=Reason.OVER_QUOTA, quota=short, retry_after=told)
+    def _turned_away(self, arrival: _Arrival) -> bool:
+        """Whether it gets a no at once; if not, it is noted who stands before it."""
+        leases, now = self.leases, self._now()
+        gate = leases.quotas.gate()
+        arrival.request, no = self._door.comes(arrival.request, arrival.chain, gate, now, leases.snapshot, self._roll)
+        if no is not None:
+            self._decline(arrival, no)
+        elif self._waiting.length(arrival.request.model):
+            arrival.ahead = self._line.ahead(arrival.request, leases.snapshot())
+        return no is not None
 
     async def _pump(self) -> None:
         expired = self._waiting.expired(self._now())
@@ -239,9 +214,7 @@ class Dispatcher:
         if not self._waiting.length(request.model) and self.leases.quotas.gate().short(request) is None:
             await self._carry_out([arrival.request], snapshot)
         if arrival.request.id in self._arrivals:
-            roll = self._roll()
-            again = self._line.come_back(request, arrival.chain, snapshot, roll)
-            self._decline(arrival, refuse(arrival.request, Reason.QUEUE_FULL, snapshot.now, roll, again))
+            self._decline(arrival, self._door.full(request, arrival.chain, snapshot, self._roll()))
 
     async def _carry_out(
         self, order: Iterable[Request], snapshot: Snapshot, skip: Callable[[str], None] | None = None
@@ -301,13 +274,8 @@ class Dispatcher:
 
     def _decline(self, arrival: _Arrival, decision: Decision) -> None:
         if decision.reason is Reason.QUEUE_TIMEOUT:
-            request = arrival.request
-            short = self._clients.waits(request, self.leases.quotas.gate())
-            if short is None or short.seconds is None:
-                again = self._line.come_back(request, arrival.chain, self.leases.snapshot(), decision.roll)
-                decision = replace(decision, retry_after=again)
-            if short is not None:
-                decision = self._over_quota(arrival, short, decision)
+            gate, snapshot = self.leases.quotas.gate(), self.leases.snapshot()
+            decision = self._door.leaves(arrival.request, arrival.chain, gate, snapshot, decision)
         if arrival.waited and decision.verdict is Verdict.REJECT:
             decision = replace(decision, verdict=Verdict.SHED)
         self._observer.decided(arrival.request, decision)

@@ -22,8 +22,8 @@ from gateway.fleet.member import Member, tells_nothing
 __all__ = ["Member", "Roster"]
 
 LONGEST_REST = 55.0
-"""Seconds; an engine that asks for a longer rest is asked again by then. Clients are told less than a minute, since SDKs
-ignore more, and should not come back in vain."""
+"""Seconds; an engine that asks for a longer rest is asked again by then. Clients are told less than a minute, since
+SDKs ignore more, and should not come back in vain."""
 SOLE_LIFE = 600.0
 """Seconds after which it is forgotten that some requests may use that backend only."""
 PROGRESS_LIFE = 10.0

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
-from gateway.core.admission import limits_of, refuse
-from gateway.core.decide import decide
+from gateway.core.admission import limits_of
 from gateway.core.decision import Decision, Verdict
+from gateway.core.door import Door
 from gateway.core.estimators.prompt_tokens import TextCounts
 from gateway.core.experience import Experience
 from gateway.core.failure import FailureKind
 from gateway.core.growing import further_output
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Ledger, Refused, Totals
-from gateway.core.line import Line
 from gateway.core.plan import Plan
 from gateway.core.pump import pump
 from gateway.core.reasons import Reason
@@ -52,8 +51,8 @@ class Desk:
         self.fleet = fleet
         self.ledger = Ledger()
         self.experience = Experience()
-        self.line = Line(plan, self.experience)
-        self.waiting = self.line.waiting
+        self.door = Door(plan, self.experience)
+        self.waiting = self.door.line.waiting
         self._budget = RetryBudget(plan.retry)
         self.now = 0.0
         self._admitted = admitted
@@ -139,29 +138,17 @@ class Desk:
         while self._fresh:
             fresh, self._fresh = self._fresh, []
             for pending in fresh:
-                pending.request = self.line.welcome(pending.request, pending.chain, self.now)
-                if self._turned_away(pending):
+                pending.request, no = self.door.comes(
+                    pending.request, pending.chain, None, self.now, self.snapshot, self._roll
+                )
+                if no is not None:
+                    self._decline(no)
                     continue
                 if not self.waiting.offer(pending.request):
                     self._pump()
                     if not self.waiting.offer(pending.request):
                         self._at_the_door(pending)
             self._pump()
-
-    def _turned_away(self, pending: Pending) -> bool:
-        """Whether it would wait too long behind others, or for ever."""
-        request, snapshot, roll = pending.request, self.snapshot(), self._roll()
-        if not self.waiting.length(request.model):
-            self.experience.drained(request.model, self.now).restart(self.now)
-            return False
-        decision = decide(self.plan, request, snapshot, self.now, roll)
-        if decision.verdict is not Verdict.REJECT:
-            if not self.line.is_long(request, snapshot):
-                return False
-            again = self.line.come_back(request, pending.chain, snapshot, roll)
-            decision = refuse(request, Reason.QUEUE_FULL, self.now, roll, again)
-        self._decline(decision)
-        return True
 
     def _pump(self) -> None:
         expired = self.waiting.expired(self.now)
@@ -178,9 +165,7 @@ class Desk:
         if not self.waiting.length(request.model):
             self._carry_out([request], snapshot)
         if request.id in self._pending:
-            roll = self._roll()
-            again = self.line.come_back(request, pending.chain, snapshot, roll)
-            self._decline(refuse(request, Reason.QUEUE_FULL, self.now, roll, again))
+            self._decline(self.door.full(request, pending.chain, snapshot, self._roll()))
 
     def _carry_out(
         self, order: Iterable[Request], snapshot: Snapshot, skip: Callable[[str], None] | None = None
@@ -227,8 +212,7 @@ class Desk:
     def _decline(self, decision: Decision) -> None:
         pending = self._pending.get(decision.request)
         if pending is not None and decision.reason is Reason.QUEUE_TIMEOUT:
-            again = self.line.come_back(pending.request, pending.chain, self.snapshot(), decision.roll)
-            decision = replace(decision, retry_after=again)
+            decision = self.door.leaves(pending.request, pending.chain, None, self.snapshot(), decision)
         self.forget(decision.request)
         self._declined(decision)
 
