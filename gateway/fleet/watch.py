@@ -92,10 +92,10 @@ class Watch:
     def _say(self, name: str) -> None:
         """Log what is odd about a backend's capacity, each oddity once for as long as it stays the same."""
         member = self._roster[name]
-        odd = {str(one) for one in member.mismatches if one.is_large} | set(member.doubts)
-        for sentence in sorted(odd - self._said.get(name, set())):
-            log.warning("backend %s: %s", name, sentence)
-        self._said[name] = odd
+        wrong, doubted = {str(one) for one in member.mismatches if one.is_large}, set(member.doubts)
+        for sentence in sorted((wrong | doubted) - self._said.get(name, set())):
+            (log.warning if sentence in wrong else log.info)("backend %s: %s", name, sentence)
+        self._said[name] = wrong | doubted
 
     def sampled(self, name: str, load: Load, asked: float) -> None:
         """The engine answered how it fares, asked at that moment."""

@@ -115,7 +115,7 @@ RAW: dict[str, tuple[bytes, int]] = {
     "no HTTP": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n", 400),
     "a header of 40 KB": (b"GET /v1/models HTTP/1.1\r\nhost: x\r\nx-long: " + b"a" * 40_000 + b"\r\n\r\n", 431),
     "an unknown path": (b"GET /nope HTTP/1.1\r\nhost: x\r\n\r\n", 404),
-    "an unknown method": (b"BREW /v1/chat/completions HTTP/1.1\r\nhost: x\r\n\r\n", 400),
+    "an unknown method": (b"BREW /v1/chat/completions HTTP/1.1\r\nhost: x\r\n\r\n", 501),
     "the wrong method": (b"DELETE /v1/chat/completions HTTP/1.1\r\nhost: x\r\n\r\n", 405),
     "an unknown coding": (post("content-encoding: rot13", "content-length: 2", body=b"{}"), 415),
     "damaged gzip": (post("content-encoding: gzip", "content-length: 4", body=b"\x1f\x8b\x00\x00"), 400),

@@ -55,7 +55,7 @@ async def test_b1_all_bodies_together_are_bounded(start: Start) -> None:
     release = asyncio.Event()
     engine = vllm(says("ok", "ok", prompt=1_500_000, until=release), window=4_000_000, pool=8_000_000)
     limits = "limits: {body: 16MiB, memory: 16MiB, body_read: 3s}"
-    gateway = await start({"b1": engine}, server=limits, b1={"queued_prefill": "600s"})
+    gateway = await start({"b1": engine}, server=limits, b1={"queued_prefill": "2h"})
     first = await gateway.send(body_of(3 << 20))
     await engine.asked_for(1)
     assert gateway.app.public.memory.held == 3 << 20  # it passes through: no copy

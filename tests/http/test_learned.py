@@ -30,7 +30,8 @@ async def test_what_was_learned_outlives_the_process(start: Start, tmp_path: Pat
     after = second.app.leases.experience
     assert after.outputs.lengths.keys() == before.lengths.keys()
     assert after.outputs.lengths[key].samples == 12
-    assert after.tokens.models["tiny"].samples == 12
+    # Of the same prompt again and again one count says all.
+    assert after.tokens.models["tiny"].samples == first.app.leases.experience.tokens.models["tiny"].samples >= 1
     assert (await second.chat(QUESTION)).status == 200
 
 
