@@ -8,32 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from gateway.core.estimators.decode_speed import DecodeSpeed
+from gateway.core.plan import Plan
 
-if TYPE_CHECKING:
-    from gateway.core.plan import Plan
-
-__all__ = ["BatchCap", "GradientLimit", "LimitedBy", "batch_within", "objectives"]
+__all__ = ["BatchCap", "GradientLimit", "batch_within", "objectives"]
 
 MOST = 256
 """Sequences; no batch is looked for beyond."""
 _CONTEXT = 4096.0
 """Tokens of a sequence, before any was seen."""
 _KEPT = 4096
-
-
-class LimitedBy(StrEnum):
-    """What bounds the sequences of a backend."""
-
-    SLOTS = "slots"
-    """The engine's own limit."""
-    TPOT = "tpot"
-    """The objective of a route that it serves."""
-    LEARNED = "learned"
-    """It slows down with more."""
 
 
 def batch_within(decode: DecodeSpeed, tpot: float, context: int, factor: float = 1.0, most: int = MOST) -> int:

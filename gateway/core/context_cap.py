@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from gateway.core.backend import Offer
+from gateway.core.bounds import Bound
+from gateway.core.plan import ClassPolicy, Plan, Route
+from gateway.core.request import Request
+from gateway.core.snapshot import BackendView
 
-if TYPE_CHECKING:
-    from gateway.core.backend import Offer
-    from gateway.core.plan import ClassPolicy, Plan, Route
-    from gateway.core.request import Request
-    from gateway.core.snapshot import BackendView
-
-__all__ = ["SENTENCES", "Bound", "narrowest", "window_of"]
-
-
-class Bound(StrEnum):
-    """Whose limit on the context is the narrowest."""
-
-    ENGINE = "engine"
-    BACKEND = "backend"
-    MODEL = "model"
-    KEY = "key"
-    CLASS = "class"
-    POOL = "pool"
-
-
-SENTENCES: dict[Bound, str] = {
-    Bound.ENGINE: "the widest window of the engines that may serve it",
-    Bound.BACKEND: "the widest cap of the backends that may serve it",
-    Bound.MODEL: "the cap of this model's name",
-    Bound.KEY: "the cap of this key",
-    Bound.CLASS: "the cap of this class of requests",
-    Bound.POOL: "the largest KV cache of the backends that may serve it",
-}
-"""What a client is told of the limit that it met."""
+__all__ = ["narrowest", "window_of"]
 
 
 def narrowest(key: int | None, klass: ClassPolicy) -> tuple[int | None, Bound]:

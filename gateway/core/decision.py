@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from gateway.core.context_cap import Bound
+from gateway.core.bounds import Bound
 from gateway.core.footprint import Footprint
 from gateway.core.quota import Shortfall
 from gateway.core.reasons import Reason

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.core.backend import Offer
-from gateway.core.context_cap import Bound, window_of
+from gateway.core.bounds import Bound
+from gateway.core.context_cap import window_of
 from gateway.core.kv.shape import round_up
 from gateway.core.output_quantiles import room_of
 from gateway.core.plan import Plan, Route

@@ -23,6 +23,8 @@ __all__ = ["Line", "Queued"]
 
 _SPREAD = 0.1
 """Part of a promised wait by which those who are told the same are spread."""
+_MARGIN = 1.0
+"""Seconds more than it should take: of requests of mixed sizes a large one may be the next to end."""
 _COUNTED = 1000
 """Requests that are counted one by one when somebody asks who is ahead; the rest is taken to be like them."""
 
@@ -100,7 +102,7 @@ class Line:
         seconds = self._seconds(request, snapshot, work) * (1.0 + _SPREAD * roll)
         if seconds > RETRY_AFTER_MAX:
             return retry_after(seconds, 1.0, roll)
-        again = max(1, math.ceil(seconds))
+        again = min(RETRY_AFTER_MAX, math.ceil(seconds + _MARGIN))
         self._promises.make(request.client, chain.whole, model, cost_of(request), now + again, now)
         return again
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.core.context_cap import Bound
+from gateway.core.bounds import Bound
 from gateway.core.decision import Decision, Trace, Verdict
 from gateway.core.reasons import Reason
 from gateway.core.scheduling import next_try

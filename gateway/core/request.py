@@ -8,7 +8,7 @@ from enum import IntEnum
 from math import trunc
 
 from gateway.core.boundary import Label
-from gateway.core.context_cap import Bound
+from gateway.core.bounds import Bound
 from gateway.core.estimators.answer_shape import PLAIN, AnswerShape
 from gateway.core.media import NO_MEDIA, Media
 

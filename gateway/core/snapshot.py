@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gateway.core.backend import Backend, Offer
-from gateway.core.concurrency import LimitedBy
+from gateway.core.bounds import LimitedBy
 from gateway.core.kv.charge import NO_CHARGE, Charge
 
 __all__ = ["BackendView", "Health", "Snapshot"]

@@ -13,7 +13,8 @@ from gateway.config.endpoint import Endpoint
 from gateway.config.mismatch import Mismatch
 from gateway.config.offers import Detected, serving
 from gateway.core.backend import Backend, Offer
-from gateway.core.concurrency import BatchCap, GradientLimit, LimitedBy, objectives
+from gateway.core.bounds import LimitedBy
+from gateway.core.concurrency import BatchCap, GradientLimit, objectives
 from gateway.core.headroom import Range, range_of
 from gateway.core.health.breaker import BackendBreaker
 from gateway.core.health.states import Probed, health_of

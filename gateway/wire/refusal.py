@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.core.context_cap import SENTENCES as BOUNDS
+from gateway.core.bounds import SENTENCES as BOUNDS
 from gateway.core.decision import Candidate, Decision, Verdict
 from gateway.core.plan import Plan
 from gateway.core.reasons import SENTENCES, Reason

@@ -5,7 +5,7 @@ from dataclasses import is_dataclass, replace
 import pytest
 
 from gateway.core.boundary import Label
-from gateway.core.concurrency import LimitedBy
+from gateway.core.bounds import LimitedBy
 from gateway.core.filters import ABLE, ROOM, WORKING
 from gateway.core.filters.class_ceiling import ClassCeiling
 from gateway.core.filters.fits_context import FitsContext

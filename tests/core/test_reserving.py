@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from gateway.core.backend import Offer
 from gateway.core.boundary import Label
-from gateway.core.context_cap import Bound, narrowest, window_of
+from gateway.core.bounds import Bound
+from gateway.core.context_cap import narrowest, window_of
 from gateway.core.decide import decide
 from gateway.core.demand import FLOOR_OUTPUT, Demands
 from gateway.core.footprint import Footprint

@@ -9,7 +9,7 @@ import pytest
 from gateway.config.catalog import known_model
 from gateway.config.endpoint import Endpoint
 from gateway.core.backend import Backend, Device
-from gateway.core.concurrency import LimitedBy
+from gateway.core.bounds import LimitedBy
 from gateway.core.failure import FailureKind
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan, Route

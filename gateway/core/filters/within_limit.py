@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.core.admission import slots_of
-from gateway.core.concurrency import LimitedBy
+from gateway.core.bounds import LimitedBy
 from gateway.core.reasons import Reason
 from gateway.core.weighing import Weighing
 
