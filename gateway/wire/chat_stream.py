@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gateway.errors import StreamBroken
 from gateway.wire.chunk_shape import ChunkShape, is_middle
 from gateway.wire.json_object import is_object
 from gateway.wire.model_alias import ModelAlias
@@ -72,6 +73,12 @@ class ChatStream(NativeStream):
     def terminal(self) -> bool:
         """The answer is whole: `[DONE]` came, or a finish_reason for every choice."""
         return self.done or (len(self._ended) >= self._choices and self._started <= self._ended)
+
+    def closing(self) -> bytes:
+        """Nothing. Raises StreamBroken where a choice ended without saying why, which only `[DONE]` can hide."""
+        if self.finish_reason is None or not self._started <= self._ended:
+            raise StreamBroken("the engine's answer ended without saying why")
+        return b""
 
     def _see(self, event: bytes) -> Seen:
         known = self._shape.match(event)

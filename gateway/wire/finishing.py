@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.errors import StreamBroken
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.formats import FORMATS
+from gateway.wire.gave_up import gave_up
 from gateway.wire.responses.whole import answer_id
 from gateway.wire.translation import Stamp
 from gateway.wire.translations import translation
@@ -57,6 +59,8 @@ def finished(told: Finishing, body: bytes) -> tuple[Finished, bytes]:
         kept = answer_id(body) if told.spoken == chat.surface == "responses" else None
         found = Finished(answer.usage, answer.finish_reason, kept)
     if told.spoken != chat.surface:
+        if gave_up(found.finish_reason):
+            raise StreamBroken("the engine gave the answer up")
         body = translation(chat.surface, told.spoken).answer(body, told.context, told.stamp)
     return found, body
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from gateway.errors import GatewayError, StreamBroken
+from gateway.wire.gave_up import require_an_end
 from gateway.wire.sse import data_of
 from gateway.wire.stream_view import EventKind, Seen, StreamView
 from gateway.wire.translation import StreamWriter
@@ -96,8 +97,7 @@ class TranslatedStream:
 
     def closing(self) -> bytes:
         """The client's final events. Raises StreamBroken when the engine's answer was none after all."""
-        if self._inner.finish_reason is None:
-            raise StreamBroken("the engine's answer ended without saying why")
+        require_an_end(self._inner.finish_reason)
         last = self._inner.closing()
         return (self._write(last) if last else b"") + self._writer.end()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.wire.chat_answer import Choice
+from gateway.wire.gave_up import gave_up
 
 __all__ = ["finish_reason", "stop_reason", "stopped_by"]
 
@@ -42,8 +43,8 @@ def stop_reason(finish: str | None, *, calls: bool, refused: bool = False, stopp
 
 
 def finish_reason(reason: str | None) -> str | None:
-    """The finish_reason for a stop_reason; None for none, "stop" for one that is not known."""
-    return None if reason is None else _TO_CHAT.get(reason, "stop")
+    """The finish_reason for a stop_reason: "stop" for one that is not known, itself where the engine gave up."""
+    return reason if reason is None or gave_up(reason) else _TO_CHAT.get(reason, "stop")
 
 
 def stopped_by(choice: Choice, stops: tuple[str, ...]) -> str | None:

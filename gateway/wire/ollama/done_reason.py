@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gateway.wire.gave_up import gave_up
+
 __all__ = ["done_reason", "finish_reason"]
 
 
@@ -12,6 +14,8 @@ def done_reason(finish: str | None) -> str:
 
 def finish_reason(done: object, *, calls: bool) -> str:
     """In the words of chat; old servers do not say why. calls: the answer has tool calls."""
+    if isinstance(done, str) and gave_up(done):
+        return done
     if done == "length":
         return "length"
     return "tool_calls" if calls else "stop"
