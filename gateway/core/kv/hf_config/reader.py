@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.core.kv.described import DescribedModel, ModelFileError, gathered
 from gateway.core.kv.hf_config.attention import HIDDEN, layers_of
+from gateway.core.kv.hf_config.class_defaults import left_to_class
 from gateway.core.kv.hf_config.context import max_context
 from gateway.core.kv.hf_config.families import DEFAULTS, KNOWN
 from gateway.core.kv.hf_config.nesting import depth_of, text_model
@@ -34,7 +35,8 @@ def model_from_config(config: Mapping[str, Any], *, name: str = "") -> Described
     family = str(own.get("model_type") or config.get("model_type") or "")
     if family == "deepseek_ref":
         family = "deepseek_v4"
-    values = Values(own, config, DEFAULTS.get(family, {}))
+    assumed = left_to_class(own, config, family)
+    values = Values(own, config, {**DEFAULTS.get(family, {}), **assumed})
     context = max_context(values)
     attention = layers_of(values, context)
     weights = weights_of(values, attention)
@@ -57,6 +59,9 @@ def model_from_config(config: Mapping[str, Any], *, name: str = "") -> Described
         source="its config.json",
     )
     caveats = attention.caveats
+    if assumed:
+        listed = ", ".join(f"{key} {value}" for key, value in assumed.items())
+        caveats = (f"not in the file, so as transformers' class for {family} has it: {listed}", *caveats)
     if family not in KNOWN:
         caveats = (f"{family or 'a model without model_type'} is not a known kind: read as its keys suggest", *caveats)
     return DescribedModel(
