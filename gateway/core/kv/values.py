@@ -52,6 +52,14 @@ class Values:
             raise ModelFileError(f"{self._named(keys)} must be at least 1")
         return found
 
+    def stated(self, *keys: str, default: int) -> int:
+        """A whole number, 1 or more, of the first key that has one: 0, as `null`, says that it is left to the rest."""
+        for key in keys:
+            found = self.whole(key, default=0)
+            if found:
+                return found
+        return default
+
     def largest(self, *keys: str) -> int:
         """The largest of a list of whole numbers, or the number itself; 0 when absent."""
         found = self.get(*keys)

@@ -23,7 +23,7 @@ HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim")
 _KV_HEADS = (
     "num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num", "attn_config.kv_n_heads",
-    "num_key_value_heads_per_layer",
+    "num_key_value_heads_per_layer", "num_attention_groups",
 )  # fmt: skip
 _ENCODER_NAMES = """
 bert roberta xlm-roberta xlm-roberta-xl camembert distilbert electra albert mpnet modernbert nomic_bert new deberta
@@ -73,10 +73,10 @@ def query_heads(values: Values) -> int:
 
 def head_dim(values: Values) -> int:
     """Elements of one head: stated, else the hidden size over the query heads."""
-    stated = unfolded_dim(values) or values.whole("head_dim", "attention_head_dim", "kv_channels", default=0)
+    stated = unfolded_dim(values) or values.stated("head_dim", "attention_head_dim", "kv_channels", default=0)
     if stated:
         return stated
-    hidden = values.whole("attention_hidden_size", *HIDDEN)
+    hidden = values.stated("attention_hidden_size", default=0) or values.positive(*HIDDEN)
     heads = query_heads(values)
     if hidden % heads:
         raise ModelFileError(f"head_dim is missing, and hidden_size {hidden} is no multiple of {heads} heads")
@@ -89,7 +89,12 @@ def key_value_heads(values: Values, depth: int) -> tuple[int, ...]:
         return (1,) * depth
     if values.get(*_KV_HEADS) is None:
         return values.each(HEADS, depth)
-    return values.each(_KV_HEADS, depth)
+    if isinstance(values.get(*_KV_HEADS), list):
+        return values.each(_KV_HEADS, depth)  # a layer without attention has none
+    heads = values.positive(*_KV_HEADS)
+    if heads > query_heads(values):
+        raise ModelFileError(f"{heads} KV heads are more than the {query_heads(values)} query heads")
+    return (heads,) * depth
 
 
 def _layer(values: Values, kind: LayerKind, layer: int, max_context: int) -> list[AttentionLayers]:
@@ -114,18 +119,18 @@ def _grouped(values: Values, kind: LayerKind, layer: int, max_context: int) -> A
         window = window_of(values)
         if not window:
             raise ModelFileError("sliding_window is missing, though layers with a sliding window are listed")
-        heads = values.positive("swa_num_key_value_heads", default=heads)
-        wide = values.positive("swa_head_dim", default=wide)
-        narrow = values.whole("swa_v_head_dim", "v_head_dim", default=wide)
+        heads = values.stated("swa_num_key_value_heads", "attention_other_setting.num_attention_groups", default=heads)
+        wide = values.stated("swa_head_dim", "attention_other_setting.head_dim", default=wide)
+        narrow = values.stated("swa_v_head_dim", "v_head_dim", default=wide)
         if max_context and window >= max_context:
             return FullGqa(1, heads, wide, _unlike(narrow, wide))
         return SlidingGqa(1, heads, wide, window, _unlike(narrow, wide))
-    wide = values.positive("global_head_dim", default=wide)
+    wide = values.stated("global_head_dim", default=wide)
     if values.flag("attention_k_eq_v"):
-        heads = values.positive("num_global_key_value_heads", default=heads)
+        heads = values.stated("num_global_key_value_heads", default=heads)
     if wide != head_dim(values) or unfolded_dim(values):
         return FullGqa(1, heads, wide)
-    return FullGqa(1, heads, wide, _unlike(values.whole("v_head_dim", default=wide), wide))
+    return FullGqa(1, heads, wide, _unlike(values.stated("v_head_dim", default=wide), wide))
 
 
 def _unlike(value_dim: int, key_dim: int) -> int | None:

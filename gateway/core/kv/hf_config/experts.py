@@ -26,7 +26,8 @@ _SHARED_WIDTH = (
 )  # fmt: skip
 _UNGATED_NAMES = """
 gpt2 gpt_bigcode gptj gpt_neox gpt_neo bloom falcon mpt opt phi starcoder2 nemotron nemotron_h bert roberta
-xlm-roberta distilbert electra mpnet albert codegen persimmon
+xlm-roberta xlm-roberta-xl camembert deberta deberta-v2 ernie distilbert electra mpnet albert codegen persimmon
+apertus arcee biogpt xglm
 """
 _UNGATED = frozenset(_UNGATED_NAMES.split())
 """Families whose feed-forward has two matrices, not three."""
@@ -49,14 +50,18 @@ def feed_forward(values: Values, sparse: tuple[bool | None, ...]) -> FeedForward
     hidden = values.whole(*HIDDEN)
     matrices = 2 if values.text("model_type") in _UNGATED else 3
     experts, per_token = values.largest(*EXPERTS), values.largest(*PER_TOKEN)
-    width = values.whole(*_WIDTH, default=0) or 4 * hidden
-    dense_width = values.whole("intermediate_size_mlp", "dense_intermediate_size", default=width)
+    widths = _widths(values, hidden, len(sparse))
+    width = max(widths, default=0)
+    dense_widths = sum(wide for wide, one in zip(widths, sparse, strict=True) if one is False)
+    own = ["intermediate_size_mlp", "dense_intermediate_size"]
     if not experts and values.text("model_type") == "granitemoehybrid":
-        dense_width = values.whole("shared_intermediate_size", default=width)
+        own = ["shared_intermediate_size"]
+    if stated := values.stated(*own, default=0):
+        dense_widths = stated * sum(1 for one in sparse if one is False)
     expert_width = values.largest(*_EXPERT_WIDTH) or width
     inner = values.whole("moe_latent_size", "routed_expert_hidden_size", default=hidden)
     moe = sum(1 for one in sparse if one)
-    dense = float(matrices * hidden * dense_width * sum(1 for one in sparse if one is False))
+    dense = float(matrices * hidden * dense_widths)
     if values.flag("enable_moe_block"):  # Gemma 4: a dense feed-forward beside the experts in every layer
         dense += float(matrices * hidden * width * moe)
     each = matrices * inner * expert_width
@@ -75,6 +80,8 @@ def sparse_layers(values: Values, depth: int) -> tuple[bool | None, ...]:
     frequency = values.get("moe_layer_freq")
     if isinstance(frequency, list):
         return tuple(bool(one) for one in frequency[:depth])
+    if named := _numbered(values, "moe_layers_enum"):
+        return tuple(layer in named for layer in range(depth))
     first = values.whole("first_k_dense_replace", "moe_layer_start_index", default=0)
     dense_only = set(values.numbers("mlp_only_layers") or ())
     every = values.whole("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", default=1) or 1
@@ -82,6 +89,25 @@ def sparse_layers(values: Values, depth: int) -> tuple[bool | None, ...]:
         offset = values.whole("expert_layer_offset", default=0)
         return tuple(layer % period == offset for layer in range(depth))
     return tuple(layer >= first and layer not in dense_only and (layer + 1) % every == 0 for layer in range(depth))
+
+
+def _widths(values: Values, hidden: int, depth: int) -> tuple[int, ...]:
+    """Elements between the matrices of each layer: one number, or a list as in Gemma 3n; four times the hidden size
+    where nothing is stated."""
+    found = values.get(*_WIDTH)
+    if isinstance(found, list):
+        return values.each(_WIDTH, depth)
+    width = values.stated(*_WIDTH, default=4 * hidden)
+    if values.text("model_type") == "qwen":  # the first Qwen counts the gate in
+        width //= 2
+    return (width,) * depth
+
+
+def _numbered(values: Values, key: str) -> frozenset[int]:
+    """Layers by number, in a list or, as Step writes it, in a text with commas."""
+    found = values.get(key)
+    listed = found.split(",") if isinstance(found, str) else found if isinstance(found, list) else []
+    return frozenset(int(one) for one in map(str, listed) if one.strip().isdecimal())
 
 
 def _shared(values: Values, matrices: int, hidden: int, expert_width: int) -> int:

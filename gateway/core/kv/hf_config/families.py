@@ -29,6 +29,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "starcoder2": {"num_key_value_heads": 2},
     "mistral": {"num_key_value_heads": 8},
     "mixtral": {"num_key_value_heads": 8},
+    "step3_text": {"moe_layers_enum": list(range(4, 60))},
 }  # fmt: skip
 """What each family's configuration class of transformers 5.24 assumes where a file is silent."""
 
@@ -41,10 +42,10 @@ deepseek_v4 kimi_k2 kimi_k25 kimi_k3 kimi_linear glm glm4 glm4_moe glm4_moe_lite
 minimax_m1 minimax_text_01 minimax_m2 minimax_m3 minimax_m3_vl nemotron nemotron_h nemotron-nas granite granitemoe
 granitemoehybrid bamba falcon falcon_h1 falcon_mamba jamba mamba mamba2 zamba2 cohere cohere2 olmo olmo2 olmo3 olmoe
 mimo mimo_v2_flash hunyuan hunyuan_v1_dense hunyuan_v1_moe ernie4_5 ernie4_5_moe dbrx starcoder2 gpt_bigcode gpt2
-gpt_neox gptj bloom mpt opt step3p5 step3p7 smollm3 lfm2 lfm2_moe internlm2 internlm3 baichuan qwen exaone exaone4
-exaone_moe seed_oss arcee apertus dots1 longcat_flash bailing_hybrid olmo_hybrid minicpm minicpm3 plm solar stablelm
-internvl_chat bert roberta xlm-roberta camembert distilbert electra albert mpnet modernbert nomic_bert new deberta
-deberta-v2 eurobert
+gpt_neox gptj bloom mpt opt step3_text step3p5 step3p7 smollm3 lfm2 lfm2_moe internlm2 internlm3 baichuan qwen exaone
+exaone4 exaone_moe seed_oss arcee apertus dots1 longcat_flash bailing_hybrid olmo_hybrid minicpm minicpm3 plm solar
+stablelm internvl_chat bert roberta xlm-roberta camembert distilbert electra albert mpnet modernbert nomic_bert new
+deberta deberta-v2 eurobert
 """
 KNOWN = frozenset(_NAMES.split())
 """Families whose keys are read as their own code reads them."""

@@ -18,7 +18,9 @@ _FP8_SCALES = 128
 
 def uses_latent(values: Values) -> bool:
     """Whether full-attention layers cache one latent vector in place of heads."""
-    return bool(values.whole("kv_lora_rank", default=0)) and values.text("model_type") not in _UNFOLDED
+    if values.text("model_type") in _UNFOLDED or not values.flag("use_mla", True):
+        return False
+    return bool(values.whole("kv_lora_rank", default=0))
 
 
 def unfolded_dim(values: Values) -> int:

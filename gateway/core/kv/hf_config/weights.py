@@ -8,6 +8,7 @@ from gateway.core.kv.grouped import ChunkedLocalGqa, FullGqa, SlidingGqa
 from gateway.core.kv.hf_config.attention import HIDDEN, Attention, query_heads
 from gateway.core.kv.hf_config.experts import feed_forward, sparse_layers
 from gateway.core.kv.hf_config.nesting import depth_of
+from gateway.core.kv.hf_config.sharing import shared_blocks, tied_by_family
 from gateway.core.kv.latent import Mla, SlidingMla
 from gateway.core.kv.layers import AttentionLayers
 from gateway.core.kv.linear_state import LightningAttention, Mamba1, ShortConvolution
@@ -17,6 +18,10 @@ from gateway.core.kv.values import Values
 __all__ = ["VOCABULARY", "Weights", "weights_of"]
 
 VOCABULARY = ("vocab_size", "padded_vocab_size", "n_vocab")
+
+
+_UNFED = frozenset(("mamba", "mamba2", "falcon_mamba", "zamba", "zamba2"))
+"""Families whose layers have no feed-forward of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +45,18 @@ def weights_of(values: Values, attention: Attention) -> Weights:
     """
     hidden, vocabulary = values.positive(*HIDDEN), values.whole(*VOCABULARY, default=0)
     depth = depth_of(values)
-    mixers = sum(_mixer(values, layer, hidden) for layer in attention.layers) + _block_feed_forward(values, hidden)
+    shared, uses = shared_blocks(values, attention.kinds)
+    plain = [layer for layer in attention.layers if not uses or not isinstance(layer, FullGqa)]
+    mixers = sum(_mixer(values, layer, hidden) for layer in plain) + _block_feed_forward(values, hidden)
     fed = feed_forward(values, _fed_layers(values, depth))
     table = float(hidden * vocabulary)
-    tied = values.flag("tie_word_embeddings", _tied_by_family(values))
+    tied = values.flag("tie_word_embeddings", tied_by_family(values))
     per_layer = float(values.whole("vocab_size_per_layer_input", default=0)) * depth
     per_layer *= values.whole("hidden_size_per_layer_input", default=0)
-    total = mixers + fed.dense + fed.routed + table * (1 if tied else 2) + per_layer
+    total = mixers + shared + fed.dense + fed.routed + table * (1 if tied else 2) + per_layer
     share = fed.per_token / fed.experts if fed.experts > fed.per_token > 0 else 1.0
-    read = mixers + fed.dense + fed.routed * share + table
+    read = mixers + uses + fed.dense + fed.routed * share + table
     return Weights(total, read, table * (1 if tied else 2) + per_layer, fed.routed, fed.experts, fed.per_token)
-
-
-def _tied_by_family(values: Values) -> bool:
-    """Whether one table serves input and output where the config doesn't say: transformers' own default is yes."""
-    return values.text("model_type").startswith(("gemma", "bert", "gpt2", "falcon", "cohere", "command"))
 
 
 def _fed_layers(values: Values, depth: int) -> tuple[bool | None, ...]:
@@ -62,7 +64,7 @@ def _fed_layers(values: Values, depth: int) -> tuple[bool | None, ...]:
     if values.text("model_type") == "nemotron_h":
         names = values.listed("layers_block_type") or list(values.text("hybrid_override_pattern"))
         return tuple({"E": True, "moe": True, "-": False, "mlp": False}.get(name) for name in names[:depth])
-    if values.text("model_type") in ("mamba", "mamba2", "falcon_mamba") or values.listed("block_configs"):
+    if values.text("model_type") in _UNFED or values.listed("block_configs"):
         return (None,) * depth
     return sparse_layers(values, depth)
 
@@ -82,11 +84,14 @@ def _mixer(values: Values, layers: AttentionLayers, hidden: int) -> float:
     """Weights of the attention, or what stands in its place, of these layers."""
     match layers:
         case FullGqa() | SlidingGqa() | ChunkedLocalGqa():
-            queries = query_heads(values) * layers.head_dim
+            asking = _query_heads(values, layers)
+            queries = asking * layers.head_dim
             gate = 2 if values.flag("attn_output_gate") or values.flag("attention_output_gate") else 1
             value_dim = layers.head_dim if layers.head_dim_v is None else layers.head_dim_v
             cached = layers.kv_heads * (layers.head_dim + value_dim)
-            each = hidden * (queries * gate + cached) + query_heads(values) * value_dim * hidden
+            shared = values.stated("share_q_dim", default=0)  # Step3 projects queries through a narrow layer
+            asked = hidden * shared + shared * queries if shared else hidden * queries
+            each = asked * gate + hidden * cached + asking * value_dim * hidden
         case Mla():
             each = _latent(values, layers, hidden)
         case SlidingMla():
@@ -119,9 +124,17 @@ def _mixer(values: Values, layers: AttentionLayers, hidden: int) -> float:
     return float(layers.layers * each)
 
 
+def _query_heads(values: Values, layers: AttentionLayers) -> int:
+    """Query heads of such layers: Step-3.5 and MiMo have more of them where the window slides."""
+    if isinstance(layers, SlidingGqa):
+        own = ("swa_num_attention_heads", "attention_other_setting.num_attention_heads")
+        return values.stated(*own, default=query_heads(values))
+    return query_heads(values)
+
+
 def _latent(values: Values, layers: Mla, hidden: int) -> int:
     heads, rank = query_heads(values), values.whole("q_lora_rank", default=0)
-    plain, narrow = values.whole("qk_nope_head_dim", default=128), values.whole("v_head_dim", default=128)
+    plain, narrow = values.stated("qk_nope_head_dim", default=128), values.stated("v_head_dim", default=128)
     queries = heads * (plain + layers.rope_dim)
     down = hidden * rank + rank * queries if rank else hidden * queries
     gate = hidden * heads * narrow if values.flag("mla_use_output_gate") else 0
