@@ -30,11 +30,14 @@ def model_entry(name: str, plan: Plan, snapshot: Snapshot, created: int, client:
         # A number is held to on its own, so the widest window is what it may fill.
         widest = route.context == "longest" or isinstance(route.context, int)
         caps.append(max(windows) if widest else min(windows))
+    window = min(caps, default=None)
+    most = route.output_ceiling
     return ModelEntry(
         id=name,
         created=created,
-        window=min(caps, default=None),
-        max_output=route.output_ceiling,
+        window=window,
+        # Nobody can generate more than the window that they are told.
+        max_output=most if most is None or window is None else min(most, window),
         abilities=frozenset.intersection(*(_abilities(view, offer) for view, offer in serving)) if serving else _NONE,
         surfaces=None if None in spoken else frozenset().union(*(each for each in spoken if each is not None)),
         ready=any(view.health in (Health.UP, Health.RESTING) for view, _ in serving),

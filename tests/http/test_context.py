@@ -155,6 +155,18 @@ classes: {batch: {context: 2000}}
         assert (await gateway.ask(short, "/v1/chat/completions", **headers)).status == 200
 
 
+async def test_c6_no_client_is_told_of_more_output_than_its_window_holds(start: Start) -> None:
+    rest = """
+auth: {keys: [{name: small, key: key-of-small-1, limits: {context: 2000}}, {name: all, key: key-of-all-1}]}
+models: [{name: code, serves: m, output: {ceiling: 3000}}]
+"""
+    gateway = await start({"b1": vllm(says("ok"), model="m", window=8192)}, rest=rest)
+    for key, window, output in [("small", 2000, 2000), ("all", 8192, 3000)]:
+        client = await gateway.connect()
+        entry = (await client.request("GET", "/v1/models/code", authorization=f"Bearer key-of-{key}-1")).json
+        assert (entry["max_model_len"], entry["max_output_tokens"]) == (window, output)
+
+
 @pytest.mark.parametrize(("policy", "told"), [("", 8192), (", context: longest", 32_768), (", context: 5000", 5000)])
 async def test_c6_the_list_tells_the_window_that_is_kept(start: Start, policy: str, told: int) -> None:
     engines = {
