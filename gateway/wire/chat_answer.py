@@ -13,7 +13,18 @@ import msgspec
 from gateway.errors import StreamBroken
 from gateway.wire.engine_json import read_engine
 
-__all__ = ["Call", "ChatAnswer", "Choice", "Delta", "Function", "read_chat", "read_chunk", "text_of", "usage_in"]
+__all__ = [
+    "Call",
+    "ChatAnswer",
+    "Choice",
+    "Delta",
+    "Function",
+    "name_and_arguments",
+    "read_chat",
+    "read_chunk",
+    "text_of",
+    "usage_in",
+]
 
 _NO_CHUNK = (b"[DONE]", b"null", b"")
 
@@ -101,6 +112,11 @@ def text_of(content: object) -> str:
         raise StreamBroken("the engine sent content that is no text")
     texts = [part.get("text") for part in content if isinstance(part, dict)]
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def name_and_arguments(call: Call) -> tuple[str | None, object]:
+    """Of a whole call, as the engine wrote them."""
+    return (None, None) if call.function is None else (call.function.name, call.function.arguments)
 
 
 def usage_in(told: ChatAnswer) -> Mapping[str, Any]:

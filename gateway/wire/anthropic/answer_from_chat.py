@@ -6,14 +6,13 @@ from typing import Any
 
 import msgspec
 
-from gateway.errors import StreamBroken
 from gateway.wire.anthropic.request_to_chat import Asked
 from gateway.wire.anthropic.stop_reason import stop_reason, stopped_by
 from gateway.wire.anthropic.usage import usage_figures
-from gateway.wire.chat_answer import Call, Delta, read_chat, text_of, usage_in
-from gateway.wire.json_object import is_object
+from gateway.wire.chat_answer import Delta, name_and_arguments, read_chat, text_of, usage_in
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import usage_of
+from gateway.wire.whole_calls import whole_calls
 
 __all__ = ["answer"]
 
@@ -21,9 +20,8 @@ __all__ = ["answer"]
 def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     """The first choice as a message; `context` is what `to_chat` gave.
 
-    Arguments that are no JSON object (a model's mistake, or cut by the output budget) stand as `{"arguments": text}`:
-    a message can't hold them otherwise, and a tool that checks its input will say so to the model. An answer without
-    any content gets one empty text block, since clients read the first one. Raises StreamBroken for what is no answer.
+    A call that the output budget cut off is left out. An answer without any content gets one empty text block, since
+    clients read the first one. Raises StreamBroken for what is no answer, or a call whose arguments are no JSON object.
     """
     told, choice = read_chat(body)
     message = choice.message or Delta()
@@ -34,8 +32,11 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     text = text_of(message.content) or message.refusal
     if text:
         blocks.append({"type": "text", "text": text})
-    calls = message.tool_calls or []
-    blocks += [_tool_use(call, index, stamp) for index, call in enumerate(calls)]
+    calls = whole_calls(message.tool_calls or (), choice.finish_reason, name_and_arguments)
+    blocks += [
+        {"type": "tool_use", "id": call.id or f"toolu_{stamp.id}_{index}", "name": name, "input": arguments}
+        for index, (call, name, arguments) in enumerate(calls)
+    ]
     stops = context.stops if isinstance(context, Asked) else ()
     met = stopped_by(choice, stops)
     refused = bool(message.refusal) and not message.content
@@ -53,25 +54,3 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
             "usage": usage_figures(usage),
         }
     )
-
-
-def _tool_use(call: Call, index: int, stamp: Stamp) -> dict[str, Any]:
-    function = call.function
-    if function is None or not function.name:
-        raise StreamBroken("the engine sent a tool call without a name")
-    return {
-        "type": "tool_use",
-        "id": call.id or f"toolu_{stamp.id}_{index}",
-        "name": function.name,
-        "input": _input(function.arguments),
-    }
-
-
-def _input(arguments: object) -> object:
-    if arguments is None or arguments == "":
-        return {}
-    if isinstance(arguments, dict):  # engines of the first hour
-        return arguments
-    if isinstance(arguments, str) and is_object(arguments):
-        return msgspec.Raw(arguments.encode())
-    return {"arguments": arguments}

@@ -15,6 +15,7 @@ from gateway.wire.anthropic.stop_reason import finish_reason
 from gateway.wire.anthropic.usage import MessagesTally
 from gateway.wire.sse import data_of
 from gateway.wire.usage import Usage
+from gateway.wire.whole_calls import was_cut, whole_arguments
 
 __all__ = ["MessageAssembler"]
 
@@ -99,7 +100,12 @@ class MessageAssembler:
         for (index, member), texts in self._texts.items():
             self._blocks[index][member] = "".join(texts)
         for index, pieces in self._inputs.items():
-            self._blocks[index]["input"] = _input("".join(pieces))
+            try:
+                self._blocks[index]["input"] = whole_arguments("".join(pieces))
+            except StreamBroken:
+                if not was_cut(self.finish_reason):
+                    raise
+                del self._blocks[index]  # the output budget cut it off
         message = {**self._message, "content": [block for _, block in sorted(self._blocks.items())]}
         try:
             return msgspec.json.encode(message)
@@ -118,13 +124,3 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("a piece of text is a string")
     return value
-
-
-def _input(text: str) -> object:
-    # Bytes as the model wrote them; what the output budget cut off is shown as the text that it is.
-    if not text.strip():
-        return {}
-    try:
-        return msgspec.Raw(text.encode()) if isinstance(msgspec.json.decode(text), dict) else {"arguments": text}
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return {"arguments": text}

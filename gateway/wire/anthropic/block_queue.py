@@ -91,14 +91,29 @@ class BlockQueue:
             events.append(self._close())
         return b"".join(events)
 
-    def finish(self) -> bytes:
-        """The rest: every block there is, one at least, closed. Raises StreamBroken for a call without a name."""
+    def finish(self, *, cut: bool = False) -> bytes:
+        """The rest: every block there is, one at least, closed.
+
+        Of an answer that was `cut`, a call is left out that has not begun and is not whole; one that has begun stays in
+        pieces. Raises StreamBroken for a call without a name, or whose input is no JSON object though nothing was cut.
+        """
+        self._judge(cut=cut)
         if not self._blocks:
             self._blocks.append(_Block("text"))  # clients read the first one
         events = [self.write(ended=True)]
         while self._open < len(self._blocks):
             events += [self._close(), self.write(ended=True)]
         return b"".join(events)
+
+    def _judge(self, *, cut: bool) -> None:
+        last = self._calls[-1] if self._calls else None
+        for call in self._calls:
+            text = "".join(call.whole)
+            sound = is_object(text) if text.strip() else not (cut and call is last)
+            if cut and not call.begun and not (call.name and sound):
+                self._blocks.remove(call)
+            elif not cut and not sound:
+                raise StreamBroken("the engine sent a tool call whose arguments are no JSON object")
 
     def _new_call(self, number: int | None) -> _Block:
         block = _Block("tool_use", number)

@@ -10,6 +10,7 @@ from gateway.wire.anthropic.usage import usage_figures
 from gateway.wire.chat_answer import Choice, Delta, read_chunk, text_of, usage_in
 from gateway.wire.translation import Stamp
 from gateway.wire.usage import UsageTally
+from gateway.wire.whole_calls import was_cut
 
 __all__ = ["MessageWriter"]
 
@@ -55,7 +56,7 @@ class MessageWriter:
 
     def end(self) -> bytes:
         """The rest of the blocks, why the answer ended, what it cost, and `message_stop`."""
-        events = [self._start(), self._blocks.finish()]
+        events = [self._start(), self._blocks.finish(cut=was_cut(self._finish))]
         reason = stop_reason(self._finish, calls=self._blocks.calls, refused=self._refused, stopped_by=self._met)
         delta = {"stop_reason": reason, "stop_sequence": self._met if reason == "stop_sequence" else None}
         events.append(framed("message_delta", {"delta": delta, "usage": usage_figures(self._tally.total)}))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gateway.wire.chat_answer import Delta, read_chat, text_of, usage_in
+from gateway.wire.chat_answer import Delta, name_and_arguments, read_chat, text_of, usage_in
 from gateway.wire.ollama.asked import Asked
 from gateway.wire.ollama.done_reason import done_reason
 from gateway.wire.ollama.logprobs import ollama_logprobs
-from gateway.wire.ollama.tool_calls import ollama_call
+from gateway.wire.ollama.tool_calls import ollama_calls
 from gateway.wire.ollama.usage import figures
 from gateway.wire.ollama.writing import head, json_of, said
 from gateway.wire.translation import Stamp
@@ -23,15 +23,7 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     generate = isinstance(context, Asked) and context.generate
     told, choice = read_chat(body)
     message = choice.message or Delta(content=choice.text)
-    calls = [
-        ollama_call(
-            index,
-            call.id or f"call_{stamp.id}_{index}",
-            call.function.name if call.function is not None else None,
-            call.function.arguments if call.function is not None else None,
-        )
-        for index, call in enumerate(message.tool_calls or ())
-    ]
+    calls = ollama_calls(message.tool_calls or (), choice.finish_reason, stamp.id, name_and_arguments)
     text = text_of(message.content) or message.refusal or ""
     thought = message.reasoning_content or message.reasoning or ""
     out = {**head(stamp), **said(generate, text, thought, calls), "done": True}

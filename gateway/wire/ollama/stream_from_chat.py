@@ -9,7 +9,7 @@ from gateway.wire.chat_answer import Choice, Delta, read_chunk, text_of, usage_i
 from gateway.wire.ollama.asked import Asked
 from gateway.wire.ollama.done_reason import done_reason
 from gateway.wire.ollama.logprobs import ollama_logprobs
-from gateway.wire.ollama.tool_calls import ollama_call
+from gateway.wire.ollama.tool_calls import ollama_calls
 from gateway.wire.ollama.usage import figures
 from gateway.wire.ollama.writing import head, json_of, said
 from gateway.wire.translation import Stamp
@@ -28,6 +28,11 @@ class _Growing:
         self.id: str | None = None
         self.name: str | None = None
         self.arguments: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The arguments so far."""
+        return "".join(self.arguments)
 
 
 class OllamaWriter:
@@ -58,11 +63,9 @@ class OllamaWriter:
         """The tool calls, and the last line: why the answer ended, and what it cost."""
         lines = b""
         if self._calls and not self._generate:
-            calls = [
-                ollama_call(index, call.id or f"call_{self._stamp.id}_{index}", call.name, "".join(call.arguments))
-                for index, call in enumerate(self._calls)
-            ]
-            lines = json_of({**self._head, **said(False, "", "", calls), "done": False}) + b"\n"
+            calls = ollama_calls(self._calls, self._finish, self._stamp.id, lambda call: (call.name, call.text))
+            if calls:
+                lines = json_of({**self._head, **said(False, "", "", calls), "done": False}) + b"\n"
         last = {**self._head, **said(self._generate, ""), "done": True, "done_reason": done_reason(self._finish)}
         return lines + json_of({**last, **figures(self._tally.total)}) + b"\n"
 
@@ -73,7 +76,7 @@ class OllamaWriter:
         for call in delta.tool_calls or ():
             growing = call_of(self._calls, call, _Growing)
             growing.id = growing.id or call.id
-            if not any(growing.arguments):
+            if not growing.name or not any(growing.arguments):  # it may come after its arguments
                 growing.name = joined_name(growing.name, call)
             growing.arguments.append(arguments_in(call))
         text = (text_of(delta.content) if delta.content is not None else "") or delta.refusal or ""

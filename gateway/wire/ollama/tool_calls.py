@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from gateway.errors import StreamBroken
-from gateway.wire.json_object import is_object
+from gateway.wire.whole_calls import whole_arguments, whole_calls
 
-__all__ = ["arguments_of", "ollama_call"]
+__all__ = ["arguments_of", "ollama_calls"]
 
 
-_ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
-"""Inside of strings JSON has no bare line ends."""
+class _Named(Protocol):
+    """A call that the engine has named, or not."""
+
+    @property
+    def id(self) -> str | None:
+        """What the engine calls it."""
+
+
+_C = TypeVar("_C", bound=_Named)
 
 
 def arguments_of(text: object) -> Any:
-    """The arguments as an object, with the bytes that the model wrote.
+    """The arguments of a call of the conversation so far as an object, with the bytes that the model wrote.
 
-    What is none (a model's mistake, or cut by the output budget) stands as `{"arguments": text}`: it can't be held
-    otherwise, and a tool that checks its input will say so to the model.
+    What is none (a model's mistake) stands as `{"arguments": text}`: it can't be held otherwise. Raises StreamBroken
+    for what is no text.
     """
-    if isinstance(text, dict):  # engines of the first hour
-        return text
-    if text is None or (isinstance(text, str) and not text.strip()):
-        return {}
-    if not isinstance(text, str):
-        raise StreamBroken("the engine sent arguments that are no text")
-    if not is_object(text):
+    try:
+        return whole_arguments(text)
+    except StreamBroken:
+        if not isinstance(text, str):
+            raise
         return {"arguments": text}
-    data = text.encode()
-    return msgspec.Raw(data.translate(_ON_ONE_LINE) if b"\n" in data or b"\r" in data else data)
 
 
-def ollama_call(index: int, call_id: str, name: str | None, arguments: object) -> dict[str, Any]:
-    """One call. Raises StreamBroken for one without a name, or with arguments that are neither text nor object."""
-    if not name:
-        raise StreamBroken("the engine sent a tool call without a name")
-    return {"id": call_id, "function": {"index": index, "name": name, "arguments": arguments_of(arguments)}}
+def ollama_calls(
+    calls: Sequence[_C], finish: str | None, made: str, told: Callable[[_C], tuple[str | None, object]]
+) -> list[dict[str, Any]]:
+    """The calls of an answer, as `whole_calls` lets them pass; `made` is what missing ids are made of."""
+    return [
+        {"id": call.id or f"call_{made}_{index}", "function": {"index": index, "name": name, "arguments": arguments}}
+        for index, (call, name, arguments) in enumerate(whole_calls(calls, finish, told))
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.errors import StreamBroken
 from gateway.wire.responses.asked import Origin, ToolKind
 from gateway.wire.responses.custom_input import CustomInput
 from gateway.wire.responses.output_items import Emit
@@ -47,7 +48,7 @@ class CallItem(ABC):
         """The arguments are whole; of a call without any they are an empty object, unless the answer was cut."""
         if status == "completed" and self._nothing and not self._arguments:
             self.add(emit, self._nothing)
-        self._finish(emit)
+        self._finish(emit, cut=status != "completed")
         item = self._item(status, self._text())
         emit("response.output_item.done", {"output_index": self._index, "item": item})
         return item
@@ -57,8 +58,8 @@ class CallItem(ABC):
         """Tell of a fragment."""
 
     @abstractmethod
-    def _finish(self, emit: Emit) -> None:
-        """Tell that the arguments are whole."""
+    def _finish(self, emit: Emit, *, cut: bool) -> None:
+        """Tell that nothing more comes. Raises StreamBroken for what is no call although nothing was cut."""
 
     def _text(self) -> str:
         return "".join(self._arguments)
@@ -87,7 +88,8 @@ class _FunctionCall(CallItem):
     def _grow(self, emit: Emit, fragment: str) -> None:
         emit("response.function_call_arguments.delta", {**self._place(), "delta": fragment})
 
-    def _finish(self, emit: Emit) -> None:
+    def _finish(self, emit: Emit, *, cut: bool) -> None:
+        del cut  # its arguments are text, whole or not
         done = {**self._place(), "name": self._origin.name, "arguments": self._text()}
         emit("response.function_call_arguments.done", done)
 
@@ -107,8 +109,8 @@ class _CustomCall(CallItem):
     def _grow(self, emit: Emit, fragment: str) -> None:
         self._tell(emit, self._input.add(fragment))
 
-    def _finish(self, emit: Emit) -> None:
-        self._tell(emit, self._input.end())
+    def _finish(self, emit: Emit, *, cut: bool) -> None:
+        self._tell(emit, self._input.end(cut=cut))
         emit("response.custom_tool_call_input.done", {**self._place(), "input": self._text()})
 
     def _text(self) -> str:
@@ -129,8 +131,11 @@ class _SilentCall(CallItem):
     def _grow(self, emit: Emit, fragment: str) -> None:
         pass
 
-    def _finish(self, emit: Emit) -> None:
-        pass
+    def _finish(self, emit: Emit, *, cut: bool) -> None:
+        del emit
+        text = self._text()
+        if not cut and text.strip() and _object(text) is None:
+            raise StreamBroken("the engine sent a tool call whose arguments are no JSON object")
 
 
 class _ShellCall(_SilentCall):
@@ -139,7 +144,7 @@ class _ShellCall(_SilentCall):
     prefix = "lsh"
 
     def _own(self, text: str) -> dict[str, Any]:
-        asked = _object(text) or {"command": text}
+        asked = _object(text) or {}
         command, env = asked.get("command"), asked.get("env")
         if isinstance(command, str):
             command = ["bash", "-lc", command] if command else []
@@ -158,9 +163,7 @@ class _SearchCall(_SilentCall):
     prefix = "tsc"
 
     def _own(self, text: str) -> dict[str, Any]:
-        asked = _object(text)
-        if asked is None:
-            asked = {"query": text} if text else {}
+        asked = _object(text) or {}
         return {"type": "tool_search_call", "execution": "client", "arguments": _raw(asked)}
 
 

@@ -55,12 +55,12 @@ class CustomInput:
             rest = rest[head.end() :]
         return self._take(rest, final=False)
 
-    def end(self) -> str:
-        """The arguments are whole; return the rest of the text."""
+    def end(self, *, cut: bool = False) -> str:
+        """The arguments are whole, or `cut` off; return the rest of the text."""
         rest = "".join(self._pending)
         if self._begun:
             return "" if self._closed else self._take(rest, final=True)
-        text = _unwrapped(rest)
+        text = "" if cut else _unwrapped(rest)
         self._pieces.append(text)
         return text
 

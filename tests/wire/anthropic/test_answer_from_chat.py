@@ -76,14 +76,19 @@ def test_a_forced_call_that_ends_with_stop_is_run_too() -> None:
         ("", {}),
         (None, {}),
         ({"a": 1}, {"a": 1}),
-        ('{"a": 1', {"arguments": '{"a": 1'}),
-        ("[1]", {"arguments": "[1]"}),
-        ("{}{}", {"arguments": "{}{}"}),
-        (7, {"arguments": 7}),
     ],
 )
-def test_arguments_that_are_no_object_are_shown_to_the_tool(arguments: Any, shown: Any) -> None:
-    assert made({"tool_calls": [call("run", arguments)]}, "length").content[0].input == shown
+def test_arguments_of_engines_that_send_no_text(arguments: Any, shown: Any) -> None:
+    assert made({"tool_calls": [call("run", arguments)]}, "tool_calls").content[0].input == shown
+
+
+@pytest.mark.parametrize("arguments", ['{"a": 1', "[1]", "{}{}", 7])
+def test_arguments_that_are_no_object_are_no_call(arguments: Any) -> None:
+    calls = {"tool_calls": [call("walk", "{}"), call("run", arguments)]}
+    with pytest.raises(StreamBroken):
+        made(calls, "tool_calls")
+    told = made(calls, "length")
+    assert ([block.name for block in told.content], told.stop_reason) == (["walk"], "max_tokens")
 
 
 def test_a_call_without_an_id_gets_one() -> None:

@@ -52,10 +52,13 @@ def test_thinking_text_and_tools() -> None:
     assert assembler.usage.prompt_tokens == 1512
 
 
-def test_input_that_was_cut_off_is_shown_as_text() -> None:
+def test_input_that_was_cut_off_is_left_out() -> None:
     body = recording("anthropic", "documented_tools_stream").body.replace(b'"partial_json":"}"', b'"partial_json":""')
-    told = message(assembled(body).result())
-    assert told.content[2].input == {"arguments": '{"room": "kitchen", "unit": "C"'}
+    with pytest.raises(StreamBroken):
+        assembled(body).result()
+    told = message(assembled(body.replace(b'"stop_reason":"tool_use"', b'"stop_reason":"max_tokens"')).result())
+    assert [block.type for block in told.content] == ["thinking", "text", "tool_use"]
+    assert told.content[2].input == {}
 
 
 def test_citations_are_kept() -> None:

@@ -193,9 +193,9 @@ def test_streamed_it_is_the_message_that_the_whole_answer_becomes(name: str) -> 
     folder = FOLDER / "llama.cpp" / "pairs"
     streamed = written((folder / f"{name}.sse").read_bytes())
     whole = message(answer((folder / f"{name}.json").read_bytes(), Asked(), STAMP))
-    if whole.stop_reason == "max_tokens" and whole.content[-1].type == "tool_use":
+    if whole.stop_reason == "max_tokens" and b'"tool_use"' in streamed:
         assert [event.type for event in events(streamed)][-2:] == ["message_delta", "message_stop"]
-        return  # the SDK reads what there is of a cut input
+        return  # the whole answer leaves out what was cut; the SDK reads what there is of it
     told = final_message(streamed)
     assert len(told.content) == len(whole.content)
     for one, other in zip(told.content, whole.content, strict=True):

@@ -197,11 +197,18 @@ def test_calls_of_every_kind_are_the_clients_own_items() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "command"),
-    [('{"command":"ls | wc"}', ["bash", "-lc", "ls | wc"]), ("not json", ["bash", "-lc", "not json"]), ("", [])],
+    [('{"command":"ls | wc"}', ["bash", "-lc", "ls | wc"]), ("", [])],
 )
 def test_a_shells_command_in_other_words(arguments: str, command: list[str]) -> None:
     body = written(chunk(tool(0, "local_shell", arguments, "c"), "tool_calls"), asked=context(tools=TOOLS))
     assert last(body)["output"][0]["action"]["command"] == command
+
+
+@pytest.mark.parametrize("name", ["local_shell", "tool_search"])
+def test_what_is_no_object_is_no_call_of_a_tool_that_takes_one(name: str) -> None:
+    call = chunk(tool(0, name, "not json", "c"), "tool_calls")
+    with pytest.raises(StreamBroken):
+        written(call, asked=context(tools=TOOLS))
 
 
 def test_calls_without_an_index_or_all_with_the_same() -> None:
