@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from gateway import __version__
+from gateway.cli.terminal import Terminal
 from gateway.config.load import Loaded
 from gateway.edge.app import Application
 
@@ -25,7 +25,7 @@ def show_banner(app: Application, loaded: Loaded) -> None:
     scheme = "https" if loaded.settings.server.tls is not None else "http"
     names = [backend.name for backend in app.dispatcher.plan.backends]
     warnings = [str(warning) for warning in loaded.warnings]
-    Console(stderr=True, highlight=False).print(banner(f"{scheme}://{app.address}", app.admin_address, names, warnings))
+    Terminal(stderr=True).print(banner(f"{scheme}://{app.address}", app.admin_address, names, warnings))
 
 
 def banner(url: str, admin: str, backends: list[str], warnings: list[str]) -> Table:

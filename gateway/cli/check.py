@@ -7,12 +7,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from gateway.cli.check_json import as_json
 from gateway.cli.check_problems import show_problems
 from gateway.cli.check_report import report
 from gateway.cli.check_view import show_report
+from gateway.cli.terminal import Terminal
 from gateway.config.endpoint import Endpoint, endpoints
 from gateway.config.load import load
 from gateway.config.problems import Problems
@@ -41,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, discover: Discover | None = None) -> int:
     """Check a file; 0 when it can be used, 1 when not. `discover` asks the engines, by default over the network."""
-    console = Console(highlight=False)
+    console = Terminal()
     try:
         loaded = load(args.file, lenient=True)
     except Problems as found:

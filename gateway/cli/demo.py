@@ -17,6 +17,7 @@ from gateway import clock
 from gateway.cli.demo_farewell import Farewell
 from gateway.cli.demo_fleet import BIG_MODEL, REAL_MODEL, Fleet, bring_up
 from gateway.cli.demo_screen import Outcome, Screen
+from gateway.cli.terminal import Terminal
 from gateway.errors import GatewayError
 from gateway.local.steps import STEPS
 from gateway.local.tour import StepFailed, Tour
@@ -48,7 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo. Exit status 0, 1 when a step did not hold or something did not start, 130 when interrupted."""
-    console = Console(highlight=False)
+    console = Terminal()
     screen = Screen(console, len(STEPS))
     try:
         return asyncio.run(_demo(console, screen, args.port, once=args.once))

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from rich.console import Console
-
 from gateway.cli.admin_client import AdminClient, NoAnswer, add_admin_option
+from gateway.cli.terminal import Terminal, printable
 from gateway.telemetry.explanation import explain_text
 
 __all__ = ["add_parser", "run"]
@@ -42,15 +41,15 @@ def run(args: argparse.Namespace) -> int:
     try:
         record = _from_journal(args.journal, wanted) if args.journal is not None else _from_admin(args.admin, wanted)
     except NoAnswer as problem:
-        print(f"kvgate explain: {problem}", file=sys.stderr)
+        print(printable(f"kvgate explain: {problem}"), file=sys.stderr)
         return 2
     if record is None:
-        print(f"kvgate explain: {_unknown(args, wanted)}", file=sys.stderr)
+        print(printable(f"kvgate explain: {_unknown(args, wanted)}"), file=sys.stderr)
         return 1
     if args.json:
         print(json.dumps(record, indent=2))
     else:
-        Console(highlight=False).print(explain_text(record))
+        Terminal().print(explain_text(record))
     return 0
 
 

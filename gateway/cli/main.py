@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from gateway import __version__
+from gateway.cli.terminal import printable
 from gateway.errors import GatewayError
 
 __all__ = ["COMMANDS", "main"]
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except GatewayError as error:
-        print(f"kvgate: {error.message}", file=sys.stderr)
+        print(printable(f"kvgate: {error.message}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

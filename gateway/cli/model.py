@@ -7,11 +7,10 @@ import json
 from collections.abc import Callable
 from typing import TypeVar
 
-from rich.console import Console
-
 from gateway.cli.model_json import as_json
 from gateway.cli.model_report import ModelReport, memory_of, report, weights_of
 from gateway.cli.model_view import show_model
+from gateway.cli.terminal import Terminal
 from gateway.config.formats import WEIGHT_BYTES
 from gateway.config.model_files.found import FoundModel, find_model
 from gateway.config.sizes import Unreadable, parse_bytes, parse_tokens, parse_whole
@@ -71,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(as_json(made), indent=2))
     else:
-        show_model(Console(highlight=False), made)
+        show_model(Terminal(), made)
     return 0
 
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from rich.console import Console
-
 from gateway.cli.plan_report import COUNTS, Wanted, candidates, instances
 from gateway.cli.plan_traffic import Workload, described, from_file, parse_rate
 from gateway.cli.plan_view import as_json, show_plan
+from gateway.cli.terminal import Terminal
 from gateway.config.backends import ENGINES
 from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.formats import KV_FORMATS, WEIGHT_BYTES
@@ -96,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(as_json(found, workload, goals), indent=2))
     else:
         show_plan(
-            Console(highlight=False),
+            Terminal(),
             found,
             workload,
             goals,

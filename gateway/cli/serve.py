@@ -12,6 +12,7 @@ from pathlib import Path
 import uvloop
 
 from gateway.cli.banner import show_banner
+from gateway.cli.terminal import printable
 from gateway.config.load import Loaded, load
 from gateway.edge.app import Application
 from gateway.edge.drain import Drain, DrainTimes
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(_serve(path, loaded, log))
         except ConfigError as error:
-            print(f"kvgate: {error.message}", file=sys.stderr)
+            print(printable(f"kvgate: {error.message}"), file=sys.stderr)
             return 1
     return 0
 
@@ -120,7 +121,7 @@ def _reload_on_hangup(app: Application, loaded: Loaded) -> None:
         except ConfigError as error:
             # Already logged; a person at a terminal reads it better outside of JSON.
             if loaded.settings.telemetry.log.format == "json" and sys.stderr.isatty():
-                print(f"kvgate: not reloaded: {error.message}", file=sys.stderr)
+                print(printable(f"kvgate: not reloaded: {error.message}"), file=sys.stderr)
 
     def on_hangup() -> None:
         task = loop.create_task(reload())

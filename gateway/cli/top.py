@@ -18,6 +18,7 @@ from rich.live import Live
 
 from gateway import clock
 from gateway.cli.admin_client import AdminClient, NoAnswer, add_admin_option
+from gateway.cli.terminal import Terminal, printable
 from gateway.cli.top_rates import Rates
 from gateway.cli.top_view import Frame, View
 from gateway.config.sizes import Unreadable, parse_duration
@@ -57,13 +58,13 @@ def run(args: argparse.Namespace) -> int:
             frame = polls.next()
             if frame.problem is not None:
                 raise NoAnswer(frame.problem)
-            Console(highlight=False).print(View(frame))
+            Terminal().print(View(frame))
             return 0
     except NoAnswer as problem:
-        print(f"kvgate top: {problem}", file=sys.stderr)
+        print(printable(f"kvgate top: {problem}"), file=sys.stderr)
         return 2
     with _until_interrupted():
-        watch(polls, Console(highlight=False), lambda: _never.wait(args.interval))
+        watch(polls, Terminal(), lambda: _never.wait(args.interval))
     return 0
 
 

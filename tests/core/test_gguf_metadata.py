@@ -165,6 +165,10 @@ def test_deepseek_4_is_the_catalogues_but_for_its_index() -> None:
         ("mamba2", {"block_count": 2}, r"mamba2\.ssm\.inner_size is missing"),
         ("kimi-linear", heads(2, (0, 1), 576), r"kimi-linear\.kda\.head_dim is missing"),
         ("lfm2", heads(2, (0, 1), 64), r"lfm2\.shortconv\.l_cache is missing"),
+        ("llama", heads(4, 8, 128, attention__head_count=0), "attention.head_count 0: no layer has more KV heads"),
+        ("llama", {"block_count": 2, "attention__head_count": 0}, r"llama\.attention\.head_count must be at least 1"),
+        ("llama", heads(4, 64, 128), r"llama\.attention\.head_count_kv is 64, and attention\.head_count 32"),
+        ("deci", heads(2, (0, 0), 128), r"deci\.attention\.head_count must be at least 1"),
         ("clip", {"block_count": 2}, "general.architecture is clip: an image encoder"),
     ],
 )  # fmt: skip

@@ -52,6 +52,7 @@ def layers_of(keys: GgufKeys) -> Attention:
     heads = keys.each(("attention.head_count_kv", "attention.head_count"), depth, default=0)
     windows = windows_of(keys, depth)
     states = recurrent_layers(keys, heads)
+    _sound(keys, heads, states)
     kept = _own_caches(keys, depth)
     found: list[AttentionLayers] = []
     for layer in range(depth):
@@ -64,6 +65,19 @@ def layers_of(keys: GgufKeys) -> Attention:
             found.append(_attention(keys, windows, layer, heads[layer]))
     found.extend(_index(keys, [layer for layer in range(depth) if heads[layer] and not states[layer]]))
     return Attention(tuple(found), depth, drafting, _caveats(keys, windows))
+
+
+def _sound(keys: GgufKeys, heads: tuple[int, ...], states: tuple[bool, ...]) -> None:
+    """Refuse a model without heads where nothing else keeps the past, and more KV heads than query heads."""
+    if not any(heads) and not any(states):
+        raise ModelFileError(f"{keys.spelled('attention.head_count')} must be at least 1")
+    if keys.get("attention.head_count") is None:
+        return
+    asking = keys.each(("attention.head_count",), len(heads))
+    for layer, (kept, asked) in enumerate(zip(heads, asking, strict=True)):
+        if kept > asked and not states[layer]:
+            told = f"{keys.spelled('attention.head_count_kv')} is {kept}, and attention.head_count {asked}"
+            raise ModelFileError(f"{told}: no layer has more KV heads than query heads")
 
 
 def _attention(keys: GgufKeys, windows: Windows, layer: int, heads: int) -> AttentionLayers:
