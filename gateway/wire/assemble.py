@@ -114,6 +114,8 @@ class Assembler:
             if key == "tool_calls" and isinstance(value, list):
                 for call in value:
                     _merge_call(answer.tool_calls, call)
+            elif key == "function_call" and isinstance(value, dict):  # the API before tool calls
+                _merge_function(answer.fields.setdefault(key, {"name": "", "arguments": ""}), value)
             elif isinstance(value, str) and key != "role":
                 answer.grown.setdefault(key, []).append(value)
             elif value is not None:
@@ -164,8 +166,11 @@ def _merge_call(calls: dict[int, dict[str, Any]], part: Mapping[str, Any]) -> No
     if not isinstance(index, int):
         raise TypeError("a tool call's index is a number")
     call = calls.setdefault(index, {"type": "function", "function": {"name": "", "arguments": ""}})
-    function = part.get("function") or {}
-    call["function"]["name"] += function.get("name") or ""
-    call["function"]["arguments"] += function.get("arguments") or ""
+    _merge_function(call["function"], part.get("function") or {})
     if part.get("id"):
         call["id"] = part["id"]
+
+
+def _merge_function(function: dict[str, Any], part: Mapping[str, Any]) -> None:
+    function["name"] += part.get("name") or ""
+    function["arguments"] += part.get("arguments") or ""

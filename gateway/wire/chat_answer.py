@@ -52,6 +52,17 @@ class Delta(msgspec.Struct, gc=False):
     reasoning: str | None = None
     refusal: str | None = None
     tool_calls: list[Call] | None = None
+    function_call: Any = None
+
+    @property
+    def calls(self) -> list[Call]:
+        """The tool calls, or the one function call of the API before them. Raises StreamBroken for one that is none."""
+        if self.tool_calls or not isinstance(self.function_call, dict):
+            return self.tool_calls or []
+        try:
+            return [Call(0, None, msgspec.convert(self.function_call, Function))]
+        except msgspec.ValidationError as error:
+            raise StreamBroken("the engine sent a function call that is none") from error
 
 
 class Choice(msgspec.Struct, gc=False):

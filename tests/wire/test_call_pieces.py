@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from gateway.errors import StreamBroken
+from gateway.wire.assemble import Assembler
 from gateway.wire.translation import Stamp
 from gateway.wire.translations import translation
 
@@ -30,6 +32,8 @@ def written(surface: str, *pieces: Any) -> list[tuple[str, Any]]:
     out = b""
     for one in pieces:
         delta = {"content": one} if isinstance(one, str) else {"tool_calls": [one]}
+        if isinstance(one, dict) and "index" not in one:
+            delta = {"function_call": one}
         out += writer.feed(json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode())
     out += writer.feed(b'{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}') + writer.end()
     return _READ[surface](out)
@@ -89,6 +93,35 @@ def test_it_is_whole_where_the_next_call_begins_or_text_does(surface: str) -> No
 @pytest.mark.parametrize("surface", _SURFACES)
 def test_a_name_that_comes_with_every_piece_is_not_joined(surface: str) -> None:
     assert written(surface, piece(0, "get", "", "c0"), piece(0, "get", "{"), piece(0, "get", "}")) == [("get", {})]
+
+
+@pytest.mark.parametrize("surface", _SURFACES)
+def test_a_name_may_come_after_its_arguments_have_begun(surface: str) -> None:
+    pieces = piece(0, None, '{"a"', "c0"), piece(0, "get"), piece(0, None, ":1}")
+    assert written(surface, *pieces) == [("get", {"a": 1})]
+
+
+@pytest.mark.parametrize("surface", _SURFACES)
+def test_a_function_call_of_the_api_before_tool_calls_is_one(surface: str) -> None:
+    pieces = {"name": "get", "arguments": ""}, {"arguments": '{"a"'}, {"arguments": ":1}"}
+    assert written(surface, *pieces) == [("get", {"a": 1})]
+    way = translation(surface, "chat")
+    message = {"content": None, "function_call": {"name": "get", "arguments": '{"a":1}'}}
+    chat = {"choices": [{"message": message, "finish_reason": "function_call"}]}
+    told = way.answer(json.dumps(chat).encode(), way.request(_BODIES[surface]).context, _STAMP)
+    assert b'"name":"get"' in told
+    with pytest.raises(StreamBroken):
+        written(surface, {"name": 7})
+
+
+def test_chat_has_it_put_together_as_it_is() -> None:
+    assembler = Assembler("chat")
+    for function in ({"name": "get", "arguments": ""}, {"arguments": '{"a"'}, {"arguments": ":1}"}):
+        choice = {"index": 0, "delta": {"function_call": function}}
+        assembler.feed(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n")
+    assembler.feed(b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}\n\n')
+    message = json.loads(assembler.result())["choices"][0]["message"]
+    assert message["function_call"] == {"name": "get", "arguments": '{"a":1}'}
 
 
 @pytest.mark.parametrize("surface", _SURFACES)

@@ -32,7 +32,7 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     text = text_of(message.content) or message.refusal
     if text:
         blocks.append({"type": "text", "text": text})
-    calls = whole_calls(message.tool_calls or (), choice.finish_reason, name_and_arguments)
+    calls = whole_calls(message.calls, choice.finish_reason, name_and_arguments)
     blocks += [
         {"type": "tool_use", "id": call.id or f"toolu_{stamp.id}_{index}", "name": name, "input": arguments}
         for index, (call, name, arguments) in enumerate(calls)

@@ -97,5 +97,5 @@ class MessageWriter:
         if delta.refusal:
             self._refused = True
             self._blocks.text("text", delta.refusal)
-        for call in delta.tool_calls or ():
+        for call in delta.calls:
             self._blocks.call(call)

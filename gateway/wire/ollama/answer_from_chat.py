@@ -23,7 +23,7 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     generate = isinstance(context, Asked) and context.generate
     told, choice = read_chat(body)
     message = choice.message or Delta(content=choice.text)
-    calls = ollama_calls(message.tool_calls or (), choice.finish_reason, stamp.id, name_and_arguments)
+    calls = ollama_calls(message.calls, choice.finish_reason, stamp.id, name_and_arguments)
     text = text_of(message.content) or message.refusal or ""
     thought = message.reasoning_content or message.reasoning or ""
     out = {**head(stamp), **said(generate, text, thought, calls), "done": True}

@@ -73,7 +73,7 @@ class OllamaWriter:
         delta = choice.delta or Delta(content=choice.text)
         if choice.finish_reason is not None:
             self._finish = choice.finish_reason
-        for call in delta.tool_calls or ():
+        for call in delta.calls:
             growing = call_of(self._calls, call, _Growing)
             growing.id = growing.id or call.id
             if not growing.name or not any(growing.arguments):  # it may come after its arguments

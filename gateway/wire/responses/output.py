@@ -57,7 +57,7 @@ class Output:
             self._message().add(self._emit, "output_text", text, logprobs)
         if delta.refusal:
             self._message().add(self._emit, "refusal", delta.refusal, [])
-        for call in delta.tool_calls or ():
+        for call in delta.calls:
             self._call(call)
 
     def finish(self, status: str) -> list[dict[str, Any]]:
