@@ -22,8 +22,9 @@ _FOR_SMALL = 8
 class MemoryBudget:
     """The sum of what is held, under `limit`.
 
-    One large piece is let in even where it is more than the limit allows, when there is no other: a limit below what
-    one largest body takes would else refuse it for ever.
+    Large pieces leave a part to small ones, which may use it whatever large ones take. One large piece is let in even
+    where it is more than the limit allows, when there is no other: a limit below what one largest body takes would else
+    refuse it for ever.
     """
 
     __slots__ = ("_large", "_waiting", "_work", "held", "limit")
@@ -31,7 +32,7 @@ class MemoryBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.held = 0
-        self._large: set[Hold] = set()
+        self._large: dict[Hold, int] = {}  # and all that each holds
         self._work: dict[Hold, int] = {}  # pieces that are yet to be worked on
         self._waiting: dict[object, Callable[[], None]] = {}
 
@@ -39,14 +40,26 @@ class MemoryBudget:
         """A share for one request; a context manager that gives everything back."""
         return Hold(self)
 
-    def has_room(self, hold: Hold, more: int, piece: int) -> bool:
-        """Whether `hold` may grow by `more` bytes, of which `piece` are one body or answer to be worked on."""
+    def has_room(self, hold: Hold, more: int, piece: int, work: int) -> bool:
+        """Whether `hold` may grow by `more` bytes.
+
+        Its largest part is then `piece` bytes, and that which is yet to be worked on `work`.
+        """
         if piece <= LARGE:
-            return self.held + more <= self.limit
-        if not self._large - {hold}:
+            return self.held + more <= self.limit or self._small + more <= self.limit // _FOR_SMALL
+        if not self._large.keys() - {hold}:
             return True
-        work = WORK * max(piece, *self._work.values(), 0)
+        work = WORK * max(work, *self._work.values(), 0)
         return self.held + more + work <= self.limit - self.limit // _FOR_SMALL
+
+    @property
+    def waited(self) -> bool:
+        """Whether somebody waits for room."""
+        return bool(self._waiting)
+
+    @property
+    def _small(self) -> int:
+        return self.held - sum(self._large.values())
 
     def when_less(self, key: object, call: Callable[[], None]) -> None:
         """Call when something is given back, again and again, the longest waiting first, until `forget`."""
@@ -61,9 +74,9 @@ class MemoryBudget:
         less = change < 0 or work < self._work.get(hold, 0)
         self.held += change
         if piece > LARGE:
-            self._large.add(hold)
+            self._large[hold] = hold.bytes
         else:
-            self._large.discard(hold)
+            self._large.pop(hold, None)
         if work:
             self._work[hold] = work
         else:
@@ -94,12 +107,12 @@ class Hold:
 
         The largest of them is to be worked on, until `worked`.
         """
-        more = sum(parts.values()) - sum(self._parts.get(part, 0) for part in parts)
         piece = max(parts.values())
-        if more > 0 and not self.budget.has_room(self, more, piece):
-            return False
-        self._change(parts, max(self._work, piece) if piece > LARGE else self._work)
-        return True
+        return self._takes(parts, max(self._work, piece) if piece > LARGE else self._work)
+
+    def keeps(self, **parts: int) -> bool:
+        """The same for what nobody works on: what is kept of a stream so as to say it again."""
+        return self._takes(parts, self._work)
 
     def settles(self, **parts: int) -> None:
         """Hold so many bytes as these parts, room or not: what is there already is better counted than not."""
@@ -112,6 +125,13 @@ class Hold:
     def release(self) -> None:
         """Give everything back."""
         self._change(dict.fromkeys(self._parts, 0), 0)
+
+    def _takes(self, parts: dict[str, int], work: int) -> bool:
+        more = sum(parts.values()) - sum(self._parts.get(part, 0) for part in parts)
+        if more > 0 and not self.budget.has_room(self, more, max(parts.values()), work):
+            return False
+        self._change(parts, work)
+        return True
 
     def _change(self, parts: dict[str, int], work: int) -> None:
         before = self.bytes

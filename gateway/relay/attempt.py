@@ -67,7 +67,7 @@ async def attempt(
         shown = view
         if over is not None:
             shown = TranslatedStream(view, over.writer(out.context, errand.stamp), form.framing(), form.data)
-        await relay_stream(upstream.pool, call, down, shown, meter, limits, wheel, hooks, framing)
+        await relay_stream(upstream.pool, call, down, shown, meter, limits, wheel, hooks, framing, errand.hold)
         return Outcome(_credible(view.usage, errand, meter), view.finish_reason, _kept(out, view))
     whole = await relay_whole(
         upstream.pool,

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.core.memory import Hold
 from gateway.errors import BadStatus, StreamBroken, UpstreamError
 from gateway.relay.call import Call
 from gateway.relay.downstream import Downstream
 from gateway.relay.headers import first, stream_headers
 from gateway.relay.inflating import Inflater, inflater_for
+from gateway.relay.keeping import Keeping
 from gateway.relay.limits import Hooks, Limits
 from gateway.relay.meter import Meter
 from gateway.relay.refusal import in_stream, status_of
 from gateway.relay.sink import Headers
-from gateway.relay.toward_client import ClientExchange
+from gateway.relay.toward_client import SLICE, ClientExchange
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
 from gateway.wire.error_body import upstream_error
@@ -45,6 +47,7 @@ async def relay_stream(
     wheel: TimerWheel,
     hooks: Hooks = Hooks(),  # noqa: B008 - frozen
     framing: Framing | None = None,
+    hold: Hold | None = None,
 ) -> None:
     """Send `call` and relay the event stream that answers it; returns when the client has been given all of it.
 
@@ -53,10 +56,12 @@ async def relay_stream(
     the engine's error in `payload`, also where that error was the first event of a 200. Later the client gets an error
     event and a cut connection, and StreamBroken is raised with `started` true and the failure as its cause. The
     terminal event leaves in one write with the end of the body: many clients close as soon as they see it.
+    What a translation keeps of the stream is charged to `hold`; over `limits.answer_bytes` of it, or without room,
+    AnswerTooLarge and NoRoom end the stream in the same way.
     The end of the body without a finish_reason or `[DONE]` is a failure. Raises ClientClosed when the client is gone
     or reads nothing for `limits.write_s` seconds. Cancelled, it closes the engine's connection at once.
     """
-    await StreamExchange(pool, call, down, view, meter, limits, wheel, hooks, framing or Framer()).run()
+    await StreamExchange(pool, call, down, view, meter, limits, wheel, hooks, framing or Framer(), hold or Hold()).run()
 
 
 class StreamExchange(ClientExchange):
@@ -73,9 +78,11 @@ class StreamExchange(ClientExchange):
         wheel: TimerWheel,
         hooks: Hooks,
         framing: Framing,
+        hold: Hold,
     ) -> None:
         super().__init__(pool, call, down, meter, limits, wheel)
         self._view = view
+        self._keeping = Keeping(view, hold, limits.answer_bytes)
         self._hooks = hooks
         self._framer = framing
         self._held: list[bytes] | None = []  # None once the status line is out
@@ -167,9 +174,10 @@ class StreamExchange(ClientExchange):
         alive = False  # something besides comments
         other = False  # something besides comments and role chunks
         ended = False  # a finish_reason or [DONE]
+        long = False  # pieces that are not to be joined
         done = False
         for event in events:
-            forward, kind, error, token = see(event)
+            forward, kind, error, token, more = see(event)
             if token:
                 tokens += 1
             if kind is not _TOKEN:
@@ -185,6 +193,13 @@ class StreamExchange(ClientExchange):
                 other = other or (kind is not _COMMENT and kind is not _ROLE)
             if forward:
                 out.append(forward)
+            if more:
+                out += more
+                long = True
+        kept = self._keeping.grown()
+        if kept is not None:
+            self.lost(kept)
+            return
         meter = self.meter
         now = meter.clock()
         if tokens:
@@ -201,7 +216,10 @@ class StreamExchange(ClientExchange):
         elif out:
             self._keepalive.touch(now)
             if self._held is None:
-                self.write(out[0] if len(out) == 1 else b"".join(out))
+                if long:
+                    self.write_pieces(out)
+                else:
+                    self.write(out[0] if len(out) == 1 else b"".join(out))
             else:
                 self._hold(out, begin=tokens > 0 or other)
 
@@ -248,16 +266,31 @@ class StreamExchange(ClientExchange):
         super().lost(in_stream(error))
 
     def _end_well(self) -> None:
+        if self._ending:
+            return
         try:
-            last = self._last + self._view.closing()
+            pieces = self._keeping.closing()
+            last = self._last + (b"" if pieces else self._view.closing())
         except StreamBroken as error:
             super().lost(error)
             return
         held, self._held = self._held or [], None
         self._open()
         self.down.shown = True
-        self.down.end(b"".join((*held, last)))
+        if self._unsent or sum(map(len, pieces)) > SLICE:
+            self._let_go()
+            self.write_pieces((*held, last, *pieces), end=True)
+            return
+        self.down.end(b"".join((*held, last, *pieces)))
         self.complete()
+
+    def _let_go(self) -> None:
+        # The engine has done its part; only the client is still to be waited for.
+        self._first.cancel()
+        self._gap.cancel()
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.release(self)
 
     def _quiet(self) -> None:
         if self.down.closed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.wire.sse import Framer, data_of
-from gateway.wire.translation import Stamp, StreamWriter, Translated, Translation
+from gateway.wire.translation import GrowingWriter, Stamp, StreamWriter, Translated, Translation
 
 __all__ = ["Chained"]
 
@@ -46,15 +46,34 @@ class _Writer:
 
     def feed(self, data: bytes) -> bytes:
         """One event of the engine's."""
-        return self._through(self._inner.feed(data))
+        return b"".join(self.feed_pieces(data))
 
     def end(self) -> bytes:
         """The client's final events."""
-        return self._through(self._inner.end()) + self._outer.end()
+        return b"".join(self.end_pieces())
 
-    def _through(self, chunks: bytes) -> bytes:
-        found = (data_of(event) for event in self._framer.feed(chunks))
-        return b"".join(self._outer.feed(data) for data in found if data is not None and data.strip() != b"[DONE]")
+    @property
+    def held(self) -> int:
+        """What `outer` keeps."""
+        return self._outer.held if isinstance(self._outer, GrowingWriter) else 0
+
+    def feed_pieces(self, data: bytes) -> list[bytes]:
+        """As `feed`."""
+        return self._through(self._inner.feed(data))
+
+    def end_pieces(self) -> list[bytes]:
+        """As `end`."""
+        written = self._through(self._inner.end())
+        outer = self._outer
+        return written + (outer.end_pieces() if isinstance(outer, GrowingWriter) else [outer.end()])
+
+    def _through(self, chunks: bytes) -> list[bytes]:
+        outer = self._outer
+        written: list[bytes] = []
+        for data in map(data_of, self._framer.feed(chunks)):
+            if data is not None and data.strip() != b"[DONE]":
+                written += outer.feed_pieces(data) if isinstance(outer, GrowingWriter) else (outer.feed(data),)
+        return written
 
 
 def _both(context: object) -> tuple[object, object]:

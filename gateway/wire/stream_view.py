@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from gateway.errors import GatewayError
 from gateway.wire.usage import Usage
 
-__all__ = ["EventKind", "Seen", "StreamView"]
+__all__ = ["EventKind", "GrowingView", "Seen", "StreamView"]
 
 
 class EventKind(Enum):
@@ -38,6 +38,20 @@ class Seen(NamedTuple):
     kind: EventKind
     error: dict[str, Any] | None = None
     token: bool = False
+    more: tuple[bytes, ...] = ()
+    """What comes after `forward`, in pieces that are too long to be joined."""
+
+
+@runtime_checkable
+class GrowingView(Protocol):
+    """A view that may keep what it has shown, to show it again."""
+
+    @property
+    def held(self) -> int:
+        """Bytes that are kept of the answer."""
+
+    def closing_pieces(self) -> list[bytes]:
+        """As `StreamView.closing`, not joined."""
 
 
 class StreamView(Protocol):

@@ -9,11 +9,13 @@ from gateway.errors import GatewayError, StreamBroken
 from gateway.wire.gave_up import require_an_end
 from gateway.wire.sse import data_of
 from gateway.wire.stream_view import EventKind, Seen, StreamView
-from gateway.wire.translation import StreamWriter
+from gateway.wire.translation import GrowingWriter, StreamWriter
 from gateway.wire.usage import Usage
 
 __all__ = ["Framing", "TranslatedStream"]
 
+_JOINED = 64 * 1024
+"""Bytes up to which pieces are joined."""
 _NOTHING = (b"[DONE]", b"null", b"")
 
 
@@ -46,7 +48,7 @@ class TranslatedStream:
     itself, two of them stand in a row.
     """
 
-    __slots__ = ("_data", "_framing", "_inner", "_writer")
+    __slots__ = ("_data", "_framing", "_growing", "_inner", "_writer")
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class TranslatedStream:
     ) -> None:
         self._inner = inner
         self._writer = writer
+        self._growing = writer if isinstance(writer, GrowingWriter) else None
         self._framing = framing
         self._data = data
 
@@ -89,26 +92,41 @@ class TranslatedStream:
             written = self._write(seen.forward)
         except StreamBroken as error:
             return Seen(b"", EventKind.ERROR, {"message": error.message, "type": "upstream_error", "code": 502})
-        return Seen(written, seen.kind, None, seen.token)
+        if len(written) > 1 and sum(map(len, written)) > _JOINED:
+            return Seen(b"", seen.kind, None, seen.token, tuple(written))
+        return Seen(written[0] if len(written) == 1 else b"".join(written), seen.kind, None, seen.token)
 
     def unfinished(self, tail: bytes) -> dict[str, Any] | None:
         """As of the engine's stream."""
         return self._inner.unfinished(tail)
 
     def closing(self) -> bytes:
+        """`closing_pieces` in one."""
+        return b"".join(self.closing_pieces())
+
+    @property
+    def held(self) -> int:
+        """Bytes that the writer keeps of the answer."""
+        return self._growing.held if self._growing is not None else 0
+
+    def closing_pieces(self) -> list[bytes]:
         """The client's final events. Raises StreamBroken when the engine's answer was none after all."""
         require_an_end(self._inner.finish_reason)
         last = self._inner.closing()
-        return (self._write(last) if last else b"") + self._writer.end()
+        written = self._write(last) if last else []
+        return written + (self._growing.end_pieces() if self._growing is not None else [self._writer.end()])
 
     def failure(self, error: GatewayError) -> bytes | None:
         """As the client's dialect tells it there, if its events go on from one another."""
         return self._writer.failure(error) if isinstance(self._writer, _Failing) else None
 
-    def _write(self, forwarded: bytes) -> bytes:
-        out = []
+    def _write(self, forwarded: bytes) -> list[bytes]:
+        out: list[bytes] = []
         for event in self._framing.feed(forwarded):
             data = self._data(event)
             if data is not None and data.strip() not in _NOTHING:
-                out.append(self._writer.feed(data))
-        return b"".join(out)
+                if self._growing is not None:
+                    out += self._growing.feed_pieces(data)
+                else:
+                    out.append(self._writer.feed(data))
+        return out

@@ -7,9 +7,9 @@ a random source; what needs one comes as a `Stamp`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-__all__ = ["Stamp", "StreamWriter", "Translated", "Translation"]
+__all__ = ["GrowingWriter", "Stamp", "StreamWriter", "Translated", "Translation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,21 @@ class StreamWriter(Protocol):
 
     def end(self) -> bytes:
         """The client's final events, terminal one included; called once, after the engine's answer is whole."""
+
+
+@runtime_checkable
+class GrowingWriter(Protocol):
+    """A writer that keeps what it has written, to say it again. Long values are pieces of their own, never joined."""
+
+    @property
+    def held(self) -> int:
+        """Bytes that are kept of the answer."""
+
+    def feed_pieces(self, data: bytes) -> list[bytes]:
+        """As `StreamWriter.feed`."""
+
+    def end_pieces(self) -> list[bytes]:
+        """As `StreamWriter.end`."""
 
 
 class Translation(Protocol):

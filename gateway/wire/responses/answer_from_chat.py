@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.wire.chat_answer import Delta, read_chat, usage_in
 from gateway.wire.responses.asked import asked_of
+from gateway.wire.responses.grown import Repeating
 from gateway.wire.responses.log_probabilities import log_probabilities
 from gateway.wire.responses.output import Output
 from gateway.wire.responses.response_object import INCOMPLETE, response_object, usage_figures
@@ -22,4 +23,6 @@ def answer(body: bytes, context: object, stamp: Stamp) -> bytes:
     reason = INCOMPLETE.get(choice.finish_reason or "")
     status = "completed" if reason is None else "incomplete"
     usage = usage_figures(usage_of(usage_in(told)), told.usage)
-    return bytes(response_object(asked, stamp, status, output.finish(status), usage, reason))
+    repeating = Repeating()
+    made = response_object(asked, stamp, status, output.finish(status), usage, reason, repeating.encode)
+    return b"".join(repeating.pieces(bytes(made)))

@@ -14,6 +14,11 @@ from gateway.wire.translation import Stamp
 
 __all__ = ["Output"]
 
+_PROBABLE = 80
+"""Bytes of the likelihood of one token as JSON."""
+_PIECE = 64
+"""Bytes of a piece of text besides its own."""
+
 
 class _Call:
     """A tool call of chat.
@@ -46,16 +51,23 @@ class Output:
         self._whole: dict[int, dict[str, Any]] = {}
         self._open: MessageItem | ReasoningItem | None = None
         self._calls: list[_Call] = []
+        self.held = 0
+        """Bytes that are kept of the answer so as to say them again, about."""
 
     def take(self, delta: Delta, logprobs: list[dict[str, Any]]) -> None:
         """A message, or a piece of one. Raises StreamBroken for what is none."""
         thought = delta.reasoning_content or delta.reasoning
         if thought:
+            self.held += len(thought.encode())
             self._reasoning().add(self._emit, thought)
         text = delta.content if isinstance(delta.content, str) else text_of(delta.content)
         if text:
+            self.held += len(text.encode()) + _PROBABLE * sum(
+                1 + len(each.get("top_logprobs", ())) for each in logprobs
+            )
             self._message().add(self._emit, "output_text", text, logprobs)
         if delta.refusal:
+            self.held += len(delta.refusal.encode())
             self._message().add(self._emit, "refusal", delta.refusal, [])
         for call in delta.calls:
             self._call(call)
@@ -105,6 +117,7 @@ class Output:
             call.name = joined_name(call.name, told)
         arguments = arguments_in(told)
         if arguments:
+            self.held += _PIECE + 2 * len(arguments.encode())  # as it is, and as JSON
             call.fragments.append(arguments)
         if call.fragments:
             self._begin([call])

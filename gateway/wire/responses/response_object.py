@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -26,8 +26,10 @@ def response_object(
     output: Sequence[dict[str, Any]] = (),
     usage: dict[str, Any] | None = None,
     reason: str | None = None,
+    encode: Callable[[object], bytes] = encode,
 ) -> msgspec.Raw:
-    """The object, raw. status: in_progress, completed or incomplete; reason: why it is incomplete."""
+    """The object, raw. status: in_progress, completed or incomplete; reason: why it is incomplete. encode: for an output with values of its own
+    kinds."""
     head = encode(
         {
             "id": f"resp_{stamp.id}",

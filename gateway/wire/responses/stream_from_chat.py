@@ -6,9 +6,9 @@ from typing import Any
 
 from gateway.errors import GatewayError
 from gateway.wire.chat_answer import read_chunk, usage_in
-from gateway.wire.raw_members import encode
 from gateway.wire.responses.asked import asked_of
 from gateway.wire.responses.errors import Begun, error_event
+from gateway.wire.responses.grown import Repeating
 from gateway.wire.responses.log_probabilities import log_probabilities
 from gateway.wire.responses.output import Output
 from gateway.wire.responses.response_object import INCOMPLETE, response_object, usage_figures
@@ -19,25 +19,39 @@ __all__ = ["ResponseWriter"]
 
 
 class ResponseWriter:
-    """Writes a response as its chat chunks arrive; `context` is what `to_chat` gave. A StreamWriter."""
+    """Writes a response as its chat chunks arrive; `context` is what `to_chat` gave. A GrowingWriter."""
 
-    __slots__ = ("_asked", "_events", "_finish", "_number", "_output", "_stamp", "_tally", "_told")
+    __slots__ = ("_asked", "_events", "_finish", "_number", "_output", "_repeating", "_stamp", "_tally", "_told")
 
     def __init__(self, context: object, stamp: Stamp) -> None:
         self._asked = asked_of(context)
         self._stamp = stamp
         self._events: list[bytes] = []
+        self._repeating = Repeating()
         self._number = 0
         self._output = Output(self._asked, stamp, self._emit)
         self._finish: str | None = None
         self._tally = UsageTally()
         self._told: object = None
 
+    @property
+    def held(self) -> int:
+        """Bytes that are kept of the answer: it is said again at its end."""
+        return self._output.held
+
     def feed(self, data: bytes) -> bytes:
+        """`feed_pieces` in one."""
+        return b"".join(self.feed_pieces(data))
+
+    def end(self) -> bytes:
+        """`end_pieces` in one."""
+        return b"".join(self.end_pieces())
+
+    def feed_pieces(self, data: bytes) -> list[bytes]:
         """Take one chunk's JSON; return the events that it gives. Raises StreamBroken for what is no chunk."""
         chunk = read_chunk(data)
         if chunk is None:
-            return b""
+            return []
         self._begin()
         self._tally.add(usage_in(chunk), 0)
         self._told = chunk.usage or self._told
@@ -50,7 +64,7 @@ class ResponseWriter:
             self._finish = choice.finish_reason or self._finish
         return self._written()
 
-    def end(self) -> bytes:
+    def end_pieces(self) -> list[bytes]:
         """What ends the items that are open, and the response as a whole. Raises StreamBroken for a nameless call."""
         self._begin()
         reason = INCOMPLETE.get(self._finish or "")
@@ -59,7 +73,11 @@ class ResponseWriter:
         usage = usage_figures(self._tally.total, self._told)
         self._emit(
             f"response.{status}",
-            {"response": response_object(self._asked, self._stamp, status, output, usage, reason)},
+            {
+                "response": response_object(
+                    self._asked, self._stamp, status, output, usage, reason, self._repeating.encode
+                )
+            },
         )
         return self._written()
 
@@ -67,7 +85,9 @@ class ResponseWriter:
         """The error, as the events that come next; the response has begun with them if not before."""
         self._begin()
         stamp = self._stamp
-        return self._written() + error_event(error, Begun(self._number, f"resp_{stamp.id}", stamp.model, stamp.created))
+        return b"".join(self._written()) + error_event(
+            error, Begun(self._number, f"resp_{stamp.id}", stamp.model, stamp.created)
+        )
 
     def _begin(self) -> None:
         if not self._number:
@@ -76,11 +96,10 @@ class ResponseWriter:
             self._emit("response.in_progress", {"response": response})
 
     def _emit(self, kind: str, members: dict[str, Any]) -> None:
-        data = encode({"type": kind, "sequence_number": self._number, **members})
+        data = self._repeating.encode({"type": kind, "sequence_number": self._number, **members})
         self._number += 1
-        self._events.append(b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")
+        self._events += self._repeating.pieces(b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")
 
-    def _written(self) -> bytes:
-        written = b"".join(self._events)
-        self._events.clear()
+    def _written(self) -> list[bytes]:
+        written, self._events = self._events, []
         return written
