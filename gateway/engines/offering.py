@@ -73,6 +73,11 @@ number is exact or estimated. Messages with turns of the system's among them, as
 engines that have chat too: most that copy the dialect refuse them. What a translation has no place for (a stored
 response to go on from, a tool that the service itself runs) is served by engines that speak the surface, or refused
 with 400 and the member's name.
+
+A stream is whole when every choice has told why it ended. `[DONE]` alone, with text before it or without, is a failure
+on every surface: status 502 before anything was sent, an error in the client's dialect after that. Where an answer is
+translated, a reason that means that the engine gave it up (`abort`, `error`, `cancelled`, ...) is such a failure too;
+reasons that nobody knows are not. Chat passed through has the engine's own word.
 """
 
 

@@ -10,20 +10,26 @@ from gateway.wire.splice import splice
 __all__ = ["shared_edits", "with_usage"]
 
 BUDGETS = ("max_completion_tokens", "max_tokens", "n_predict")
-"""The members that say how many tokens to generate; engines differ in which of two wins, so one is kept."""
+"""The members that say how many tokens to generate; engines differ in which of two wins."""
 
 
 def shared_edits(req: ChatRequest, served_as: str, stream: bool, max_tokens: int | None) -> dict[str, bytes | None]:
-    """The engine's model name, whether to stream, and the output budget under the name that the client used."""
+    """The engine's model name, whether to stream, and the output budget under the name that the client used.
+
+    Of two budgets both are set, so that neither is more than what was decided upon. No answer must be longer than that
+    either.
+    """
     edits: dict[str, bytes | None] = {}
     if served_as != req.model:
         edits["model"] = msgspec.json.encode(served_as)
     if stream != req.stream:
         edits["stream"] = b"true" if stream else b"false"
-    if max_tokens is not None:
-        field = req.max_tokens_field if req.max_tokens_field in BUDGETS[:2] else "max_tokens"
+    named = [name for name in req.budgets if name in BUDGETS[:2]]
+    budget = req.max_tokens if max_tokens is None and len(named) > 1 else max_tokens
+    if budget is not None:
         edits.update(dict.fromkeys(BUDGETS))
-        edits[field] = str(max_tokens).encode()
+        edits.update(dict.fromkeys(named or ("max_tokens",), str(budget).encode()))
+        edits.update({name: str(budget).encode() for name, least in req.floors if least > budget})
     return edits
 
 

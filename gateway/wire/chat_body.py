@@ -78,6 +78,8 @@ class Body(msgspec.Struct):
     max_tokens: int | float | None = None
     max_completion_tokens: int | float | None = None
     n_predict: int | float | None = None
+    min_tokens: Any = None
+    min_length: Any = None
     n_probs: int | None = None
     stop: Any = None
     verbose: Any = None

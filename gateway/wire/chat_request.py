@@ -28,6 +28,8 @@ MAX_MESSAGES = 100_000
 """Messages and content parts of one request. A template wraps each in 4 tokens at least."""
 SESSION_LENGTH = 256
 """Characters; a longer session key is no key."""
+_BUDGETS = ("max_completion_tokens", "max_tokens", "n_predict")
+_FLOORS = ("min_tokens", "min_length")
 
 _CHAT = msgspec.json.Decoder(Chat)
 _COMPLETION = msgspec.json.Decoder(Completion)
@@ -45,6 +47,7 @@ class ChatRequest:
     turns: messages and tool calls of its own dialect, of which a translation may join several.
     prompts: how many prompts a completion request has; `n` choices come for each.
     max_tokens: the output budget in tokens, None when unsaid; max_tokens_field: the member that said so.
+    budgets: all members that say one. floors: members that say how long the answer is at least, and the tokens.
     include_usage: `stream_options.include_usage` as asked; stream_options: raw JSON, for an edit that keeps the rest.
     needs: of "tools", "vision", "audio", "json_schema", "logprobs". session: the client's own key for a conversation.
     prompt_tokens: exact, when the prompt came as token ids. stops: stop strings are given.
@@ -78,6 +81,8 @@ class ChatRequest:
     reasoning: str = ""
     json: bool = False
     media: Media = NO_MEDIA
+    budgets: tuple[str, ...] = ()
+    floors: tuple[tuple[str, float], ...] = ()
     members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
 
 
@@ -172,6 +177,8 @@ def _request(
         verbose=bool(parsed.verbose),
         reasoning=reasoning_of(parsed.reasoning_effort, parsed.chat_template_kwargs),
         json=parsed.response_format is not None and parsed.response_format.type in ("json_schema", "json_object"),
+        budgets=tuple(name for name in _BUDGETS if getattr(parsed, name) is not None),
+        floors=tuple((name, least) for name in _FLOORS if isinstance(least := getattr(parsed, name), (int, float))),
         members=members,
     )
 

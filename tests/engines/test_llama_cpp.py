@@ -204,7 +204,9 @@ def test_whole_upstream_when_it_must_be() -> None:
         ({}, 100, {"max_tokens": 100}),
         ({"max_tokens": 500}, 100, {"max_tokens": 100}),
         ({"max_completion_tokens": 500}, 100, {"max_completion_tokens": 100}),
-        ({"max_completion_tokens": 500, "max_tokens": 3}, 100, {"max_completion_tokens": 100}),
+        ({"max_completion_tokens": 500, "max_tokens": 3}, 100, {"max_completion_tokens": 100, "max_tokens": 100}),
+        ({"max_completion_tokens": 5, "max_tokens": 999}, None, {"max_completion_tokens": 5, "max_tokens": 5}),
+        ({"max_completion_tokens": None, "max_tokens": 500}, 100, {"max_tokens": 100}),
         ({"n_predict": 500}, 100, {"max_tokens": 100}),
         ({"n_predict": -1, "max_tokens": 5}, 5, {"max_tokens": 5}),
         ({"n_predict": 7}, None, {"n_predict": 7}),
@@ -212,10 +214,29 @@ def test_whole_upstream_when_it_must_be() -> None:
         ({"max_tokens": 5}, None, {"max_tokens": 5}),
     ],
 )
-def test_one_budget_is_kept(more: dict[str, Any], max_tokens: int | None, expected: dict[str, int]) -> None:
+def test_no_budget_is_more_than_what_was_decided_upon(
+    more: dict[str, Any], max_tokens: int | None, expected: dict[str, int]
+) -> None:
     result = edited(max_tokens, **more)
     budgets = {key: value for key, value in result.items() if "max" in key or "predict" in key}
     assert budgets == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "max_tokens", "least"),
+    [
+        ({"max_tokens": 500, "min_tokens": 400}, 100, 100),
+        ({"min_tokens": 400.0}, 100, 100),
+        ({"max_tokens": 500, "min_tokens": 40}, 100, 40),
+        ({"max_tokens": 500, "min_tokens": 400}, None, 400),
+        ({"max_completion_tokens": 50, "max_tokens": 500, "min_tokens": 400}, None, 50),
+        ({"min_tokens": "odd"}, 100, "odd"),
+    ],
+)
+def test_no_answer_must_be_longer_than_its_budget(more: dict[str, Any], max_tokens: int | None, least: Any) -> None:
+    assert edited(max_tokens, **more)["min_tokens"] == least
+    length = {"min_length" if name == "min_tokens" else name: value for name, value in more.items()}
+    assert edited(max_tokens, **length)["min_length"] == least
 
 
 def test_the_slot_is_the_servers_to_choose() -> None:
