@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from gateway.cli.admin_client import AdminClient, NoAnswer, add_admin_option
-from gateway.cli.terminal import Terminal, printable
+from gateway.cli.printable import printable
+from gateway.cli.terminal import Terminal
 from gateway.telemetry.explanation import explain_text
 
 __all__ = ["add_parser", "run"]

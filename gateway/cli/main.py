@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from gateway import __version__
-from gateway.cli.terminal import printable
+from gateway.cli.printable import printable
 from gateway.errors import GatewayError
 
 __all__ = ["COMMANDS", "main"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import uvloop
 
 from gateway.cli.banner import show_banner
-from gateway.cli.terminal import printable
+from gateway.cli.printable import printable
 from gateway.config.load import Loaded, load
 from gateway.edge.app import Application
 from gateway.edge.drain import Drain, DrainTimes

@@ -7,17 +7,9 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-__all__ = ["Terminal", "printable"]
+from gateway.cli.printable import printable
 
-_KEPT = "\n\t\xa0"
-_SHOWN = "\N{REPLACEMENT CHARACTER}"
-
-
-def printable(text: str) -> str:
-    """The text with one sign in place of each character that moves, colours or hides what a terminal shows."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() or sign in _KEPT else _SHOWN for sign in text)
+__all__ = ["Terminal"]
 
 
 class Terminal(Console):

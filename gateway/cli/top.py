@@ -18,7 +18,8 @@ from rich.live import Live
 
 from gateway import clock
 from gateway.cli.admin_client import AdminClient, NoAnswer, add_admin_option
-from gateway.cli.terminal import Terminal, printable
+from gateway.cli.printable import printable
+from gateway.cli.terminal import Terminal
 from gateway.cli.top_rates import Rates
 from gateway.cli.top_view import Frame, View
 from gateway.config.sizes import Unreadable, parse_duration

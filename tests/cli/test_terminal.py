@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gateway.cli.main import main
-from gateway.cli.terminal import Terminal, printable
+from gateway.cli.printable import printable
+from gateway.cli.terminal import Terminal
 from tests.config.gguf_bytes import gguf
 
 HOSTILE = "a\x1b]0;title\x07b\x1b[31mc\x9b2Jd\u202ee\r[bold]f[/]"
