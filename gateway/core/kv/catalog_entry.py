@@ -104,6 +104,7 @@ def model_shape_from_catalog(entry: Mapping[str, Any]) -> ModelShape:
         depth=depth,
         vocab=vocab,
         draft_layers=int(entry.get("mtp_layers") or 0),
+        query_heads=int(entry.get("q_heads") or 0),
         kv_known=bool(layers),
         source=str(entry.get("source") or ""),
         confidence=Confidence(entry.get("confidence") or "high"),

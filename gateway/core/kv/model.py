@@ -19,7 +19,8 @@ class ModelShape:
     """One entry of the model catalogue. Parameter counts are numbers of weights, 0.0 where not known.
 
     `read_params`: weights read to decode one token, input embedding excluded. `expert_params`: weights of all routed
-    experts together (0.0 for a dense model). `draft_layers`: layers of a built-in drafting head (MTP).
+    experts together (0.0 for a dense model). `draft_layers`: layers of a built-in drafting head (MTP). `query_heads`:
+    of a layer, 0 where not known.
     `kv_known` is false where the attention layout is not published; `kv` then refuses to guess. `source`: where the
     figures come from, in words; `confidence`: how far to trust them.
     """
@@ -39,6 +40,7 @@ class ModelShape:
     depth: int = 0
     vocab: int = 0
     draft_layers: int = 0
+    query_heads: int = 0
     kv_known: bool = True
     source: str = ""
     confidence: Confidence = Confidence.HIGH

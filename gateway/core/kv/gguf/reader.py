@@ -45,6 +45,7 @@ def model_from_gguf(header: GgufHeader, *, name: str = "") -> DescribedModel:
         depth=attention.depth,
         vocab=_vocabulary(header, keys),
         draft_layers=attention.drafting,
+        query_heads=keys.largest("attention.head_count"),
         source="its GGUF header",
     )
     missing = (f"{header.missing} of {header.parts} parts are not here: weights are of the others",)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.core.kv.described import DescribedModel, ModelFileError, gathered
-from gateway.core.kv.hf_config.attention import HIDDEN, layers_of
+from gateway.core.kv.hf_config.attention import HEADS, HIDDEN, layers_of
 from gateway.core.kv.hf_config.class_defaults import left_to_class
 from gateway.core.kv.hf_config.context import max_context
 from gateway.core.kv.hf_config.families import DEFAULTS, KNOWN
@@ -56,6 +56,7 @@ def model_from_config(config: Mapping[str, Any], *, name: str = "") -> Described
         depth=depth_of(values),
         vocab=values.whole(*VOCABULARY, default=0),
         draft_layers=_draft_layers(values),
+        query_heads=values.largest(*HEADS),
         source="its config.json",
     )
     caveats = attention.caveats
