@@ -10,6 +10,7 @@ from gateway.errors import MalformedRequest
 from gateway.wire import models as openai
 from gateway.wire.anthropic import models as anthropic
 from gateway.wire.dialect import Dialect
+from gateway.wire.distinct import distinct_members
 from gateway.wire.models import ModelEntry
 from gateway.wire.ollama import models as ollama
 from gateway.wire.ollama.load import load_answer, load_request
@@ -62,12 +63,14 @@ def loaded(surface: str, body: bytes, created: int) -> tuple[str, bytes] | None:
 def wanted(body: bytes) -> str:
     """The model that the body of `POST /api/show` names, as `model` or, by older clients, as `name`.
 
-    Raises MalformedRequest.
+    Raises MalformedRequest, also for a key that is there twice at any depth.
     """
     try:
         asked = msgspec.json.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         raise MalformedRequest("the body is not valid JSON") from None
+    if isinstance(asked, dict):
+        distinct_members(body)
     name = (asked.get("model") or asked.get("name")) if isinstance(asked, dict) else None
     if not isinstance(name, str):
         raise MalformedRequest("model: a model's name is missing", param="model")

@@ -13,6 +13,7 @@ from gateway.wire.distinct import distinct_members
 from gateway.wire.malformed import decoded, integer
 from gateway.wire.media import media
 from gateway.wire.members import Member
+from gateway.wire.raw_members import first_byte
 from gateway.wire.reasoning import reasoning_of
 from gateway.wire.rendered import Rendered, render_chat, render_prompts
 
@@ -187,9 +188,13 @@ def _tools(raw: bytes) -> int:
     if not raw:
         return 0
     try:
-        return len(_ITEMS.decode(raw))
+        tools = _ITEMS.decode(raw)
     except msgspec.MsgspecError:
         raise MalformedRequest("tools must be an array", param="tools") from None
+    for index, tool in enumerate(tools):
+        if first_byte(tool) != b"{":
+            raise MalformedRequest(f"tools[{index}] must be an object", param=f"tools[{index}]")
+    return len(tools)
 
 
 def _include_usage(raw: bytes | None) -> bool | None:

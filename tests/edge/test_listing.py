@@ -63,6 +63,8 @@ async def test_c6_show_tells_window_and_abilities(door: Door, named: dict[str, o
         (b"{", 400, "invalid_request"),
         (b"[" * 5000, 400, "invalid_request"),
         (b"\xff", 400, "invalid_request"),
+        (b'{"model":"a","model":"b"}', 400, "duplicate_member"),
+        (b'{"model":"a","options":{"x":1,"x":2}}', 400, "duplicate_member"),
     ],
 )
 async def test_n3_show_of_nothing_is_refused_in_ollamas_dialect(
