@@ -15,6 +15,7 @@ from rich.text import Text
 from gateway.cli.check_problems import counted, indented, list_problems
 from gateway.cli.check_report import LENGTHS, BackendReport, ModelReport, Report, RouteReport, Step
 from gateway.config.load import Loaded
+from gateway.config.memory import weight_copies
 
 __all__ = ["show_report", "size_text"]
 
@@ -98,7 +99,9 @@ def _device(one: BackendReport) -> str:
     name = device.id if device.known or device.id != "unknown" else "not named"
     if device.count == 1:
         return name
-    return f"{device.count} x {name}" + (f", tp {device.tensor_parallel}" if device.tensor_parallel > 1 else "")
+    shared = f", tp {device.tensor_parallel}" if device.tensor_parallel > 1 else ""
+    copies = weight_copies(one.backend)
+    return f"{device.count} x {name}{shared}" + (f", {copies} copies" if copies > 1 else "")
 
 
 def _backend_lines(console: Console, one: BackendReport) -> None:

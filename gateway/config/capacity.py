@@ -37,7 +37,8 @@ class Capacity:
     """What admission may fill.
 
     `slots` requests at once; `pool_tokens` of KV cache (0: not known, slots alone bound it); `block` tokens a KV block;
-    `charge`: tokens of the pool for each sequence beside its own; `pool_bytes` and `weights_bytes` over all devices, 0
+    `charge`: tokens of the pool for each sequence beside its own; `copies` of the model share the pool evenly, and no
+    sequence is in more than one; `pool_bytes` and `weights_bytes` over all devices, 0
     where not known; `sources` are (fact, its source) pairs.
     """
 
@@ -48,11 +49,17 @@ class Capacity:
     pool_bytes: int = 0
     weights_bytes: int = 0
     charge: Charge = NO_CHARGE
+    copies: int = 1
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence that one copy holds; 0 where the pool is not known."""
+        return self.pool_tokens // self.copies
 
     def sequences(self, tokens: int) -> int:
         """How many requests of that many tokens the pool holds; slots not counted."""
         held = round_up(tokens, self.block)
-        return self.pool_tokens // max(1, held + self.charge.beside(held))
+        return self.longest // max(1, held + self.charge.beside(held)) * self.copies
 
 
 def capacity(
@@ -95,7 +102,9 @@ def capacity(
     if not block and found is not None and found.plan.block != _BLOCK.get(backend.engine, 1):
         sources["block"] = "arithmetic"
     usual = found.plan.block if found is not None else _BLOCK.get(backend.engine, 1)
-    return Capacity(at_once, made.tokens, block or usual, tuple(sources.items()), size, weights, made.charge)
+    copies = pool.groups if made.source == "engine" else weight_copies(backend)
+    listed = tuple(sources.items())
+    return Capacity(at_once, made.tokens, block or usual, listed, size, weights, made.charge, max(1, copies))
 
 
 def _at_once(backend: Backend, endpoint: Endpoint, slots: int | None) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from gateway.config.auth import AuthSpec, KeyLimits
 from gateway.config.backends import BackendSpec
 from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.policy import BreakerSpec, Policy, RouteSpec
+from gateway.config.tensor_parallel import usual_tensor_parallel
 from gateway.core.backend import Backend, Device
 from gateway.core.boundary import Label
 from gateway.core.plan import Breaker, ClassPolicy, Plan, Pressure, QueueLimits, RetryPolicy, Route, RoutingCosts
@@ -42,7 +43,9 @@ def device(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Device:
     described = known is not None or {"bandwidth", "flops"} <= given.keys()
     found = replace(found, **given, known=described)  # type: ignore[arg-type]
     count = spec.devices.count
-    return replace(found, memory=found.memory * count, count=count, tensor_parallel=spec.devices.tensor_parallel)
+    models = [shape for model in spec.models if (shape := catalogue.model(model.id)) is not None]
+    tp = spec.devices.tensor_parallel or usual_tensor_parallel(spec.engine, count, models)
+    return replace(found, memory=found.memory * count, count=count, tensor_parallel=tp)
 
 
 def clearance(spec: BackendSpec) -> Label:

@@ -36,8 +36,9 @@ class DevicesSpec(Spec):
 
     count: Annotated[Whole, Field(ge=1, le=4096)] = 1
     """Devices of this kind."""
-    tensor_parallel: Annotated[Whole, Field(ge=1, le=4096)] = 1
-    """How many devices share every layer; `count` must be a multiple of it."""
+    tensor_parallel: Annotated[Whole, Field(ge=1, le=4096)] | None = None
+    """How many devices share every layer; `count` must be a multiple of it, and what is left over are copies of the
+    weights. Left out: all of them, or as many as the model's KV heads divide by; llama.cpp splits layers instead."""
 
 
 DeviceEntry = Annotated[DeviceSpec, BeforeValidator(_device, json_schema_input_type=str | DeviceSpec)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.config.tensor_parallel import SPLITS_LAYERS
 from gateway.core.backend import Backend
 
 __all__ = ["kv_pool_bytes", "weight_copies"]
@@ -35,6 +36,6 @@ def kv_pool_bytes(backend: Backend, weights_bytes: int, share: float | None = No
 
 def weight_copies(backend: Backend) -> int:
     """Copies of the weights: one for each tensor-parallel group; llama.cpp splits layers over all its devices."""
-    if backend.engine in ("llama.cpp", "ollama"):
+    if backend.engine in SPLITS_LAYERS:
         return 1
     return max(1, backend.device.count // backend.device.tensor_parallel)

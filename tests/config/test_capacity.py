@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.config.capacity import capacity, kv_pool_bytes, sequences_that_fit
+from gateway.config.memory import weight_copies
 from gateway.config.offers import serving
 from gateway.core.kv.charge import Charge
 from gateway.core.kv.engine_pool import EnginePool
@@ -66,6 +67,31 @@ def test_weights_are_copied_for_each_group_in_vllm_and_split_in_llama_cpp() -> N
         == 2 * one
     )
     assert held(f"engine: llama.cpp, device: rtx-3090, devices: {{count: 4}}, {MODEL}").weights_bytes == one
+
+
+@pytest.mark.parametrize(
+    ("engine", "count", "model", "tp", "copies"),
+    [
+        ("vllm", 2, "Llama-3.1-8B", 2, 1), ("vllm", 3, "Llama-3.1-8B", 1, 3), ("sglang", 6, "Llama-3.1-8B", 2, 3),
+        ("vllm", 8, "DeepSeek-V3", 8, 1), ("vllm", 4, "nobody-knows-it", 4, 1), ("llama.cpp", 3, "Llama-3.1-8B", 1, 1),
+    ],
+)  # fmt: skip
+def test_devices_share_every_layer_as_far_as_heads_divide_and_the_rest_are_copies(
+    engine: str, count: int, model: str, tp: int, copies: int
+) -> None:
+    known, _ = pair(f"engine: {engine}, device: h100, devices: {{count: {count}}}, models: [{model}]")
+    assert (known.device.tensor_parallel, weight_copies(known)) == (tp, copies)
+
+
+def test_no_sequence_is_in_the_caches_of_two_copies() -> None:
+    device = "engine: vllm, device: rtx-3090, models: [{id: Llama-3.1-8B, context: 131072}]"
+    one, three = held(device), held(f"{device}, devices: {{count: 3}}")
+    assert (one.copies, three.copies) == (1, 3)
+    assert three.weights_bytes == 3 * one.weights_bytes
+    assert three.longest == pytest.approx(one.longest, abs=16)
+    for tokens in (8192, 30_000, 131_072):
+        assert three.sequences(tokens) == 3 * one.sequences(tokens)
+    assert three.sequences(60_000) == 0 < three.pool_tokens // 60_000
 
 
 def test_the_hungriest_of_several_models_counts_the_pool() -> None:
@@ -136,7 +162,9 @@ def test_windows_are_kept_free_for_one_prefill_and_charged_to_each() -> None:
 
 
 def test_data_parallel_engines_each_keep_room_for_a_prefill() -> None:
-    known, address = pair("engine: vllm, device: h100, devices: {count: 2}, models: [{id: gpt-oss-20b}]")
+    known, address = pair(
+        "engine: vllm, device: h100, devices: {count: 2, tensor_parallel: 1}, models: [{id: gpt-oss-20b}]"
+    )
     served = serving(known, address, [FoundModel("gpt-oss-20b", window=131_072)])
     told = EnginePool(blocks=100_000, groups=2)
     assert capacity(known, address, served, pool_tokens=1, block=16, pool=told).pool_tokens == (100_000 - 1024) * 16

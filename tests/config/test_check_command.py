@@ -61,6 +61,40 @@ def test_what_the_department_means(capsys: pytest.CaptureFixture[str]) -> None:
     assert "confidential yes yes yes no" in rows
 
 
+def test_devices_that_nobody_says_how_to_use_are_named_as_they_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    rest = "engine: vllm, device: rtx-3090, models: [{id: Llama-3.1-8B, context: 131072}]"
+    file.write_text(
+        "auth: none\nbackends:\n"
+        f"  - {{name: three, url: 'http://10.0.0.1:8000', devices: {{count: 3}}, {rest}}}\n"
+        f"  - {{name: pair, url: 'http://10.0.0.2:8000', devices: {{count: 2}}, {rest}}}\n"
+        f"  - {{name: said, url: 'http://10.0.0.3:8000', devices: {{count: 2, tensor_parallel: 2}}, {rest}}}\n"
+    )
+    _, out = run(capsys, "check", str(file), "--offline", "--json")
+    told = {each["path"]: each["message"] for each in json.loads(out)["warnings"]}
+    assert "counts as 3 x rtx-3090, 3 copies of the weights" in told["backends[0].devices"]
+    assert "counts as 2 x rtx-3090, tp 2, one copy of the weights" in told["backends[1].devices"]
+    assert "backends[2].devices" not in told
+    assert "of each of 3 copies holds: 38,0" in told["backends[0].models[0].context"]
+    assert "backends[1].models[0].context" not in told
+
+
+def test_a_cap_that_no_copy_holds_is_warned_of_where_weights_are_assumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        "auth: none\nmodels: [{name: chat, serves: Llama-3.1-8B, context: 60000}]\nbackends:\n  - {name: b,"
+        " url: 'http://10.0.0.1:8000', engine: vllm, device: rtx-3090, devices: {count: 3, tensor_parallel: 1},"
+        " models: [Llama-3.1-8B]}\n"
+    )
+    status, out = run(capsys, "check", str(file), "--offline")
+    assert status == 0
+    assert "caps chat at 60,000 tokens, and no KV cache holds one such request" in " ".join(out.split())
+
+
 def test_problems_are_printed_with_places_and_hints(capsys: pytest.CaptureFixture[str]) -> None:
     status, out = run(capsys, "check", str(Path(__file__).parent / "bad" / "unknown_key.yaml"), "--offline")
     assert status == 1
@@ -249,3 +283,16 @@ class TestDispatcher:
 )
 def test_sizes_for_a_person(size: float, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_what_an_engine_would_refuse_at_start_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(
+        "backends:\n"
+        "  - {name: a, url: http://127.0.0.1:9, engine: vllm, device: h200,\n"
+        "     models: [{id: Qwen3-8B, kv: q4_0}]}\n"
+    )
+    status, out = run(capsys, "check", str(path), "--offline", "--json")
+    told = [(one["path"], one["message"]) for one in json.loads(out)["warnings"]]
+    assert status == 0
+    assert ("backends[0].models[0].kv", "vllm has no KV cache in q4_0") in told

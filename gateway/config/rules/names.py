@@ -88,7 +88,7 @@ def _device(i: int, backend: BackendSpec, catalogue: Catalogue, findings: Findin
         close = catalogue.nearest_device(name)
         hint = f"did you mean {close}?" if close else "write numbers: {memory: 96GiB, bandwidth: 1792GB/s, fp16: 250T}"
         findings.error(where, f"`{name}` is not a device of the catalogue", hint)
-    if backend.devices.count % backend.devices.tensor_parallel:
+    if backend.devices.count % (backend.devices.tensor_parallel or 1):
         message = (
             f"count {backend.devices.count} is not a multiple of tensor_parallel {backend.devices.tensor_parallel}"
         )
