@@ -99,11 +99,19 @@ class Experience:
             found = self._drained[model] = DrainRate(now)
         return found
 
-    def seconds_to_drain(self, work: int, request: Request, snapshot: Snapshot) -> float:
-        """Seconds in which so many tokens of work for the model of `request` are served; infinite if nobody does."""
-        estimate = next(iter(request.estimates.values()), None)
+    def seconds_to_drain(
+        self, work: int, request: Request, snapshot: Snapshot, typical: tuple[int, int] | None = None
+    ) -> float:
+        """Seconds in which so many tokens of work for the model of `request` are served; infinite if nobody does.
+
+        `typical`: tokens of the prompt and the output of what that work is made of; None: as those of the request.
+        """
+        estimate, each = next(iter(request.estimates.values()), None), cost_of(request)
+        if estimate is not None and typical is not None:
+            prompt, output = typical
+            estimate, each = Estimate(prompt, prompt, output, output), max(1, prompt + output)
         expected = expected_rate(snapshot.views, request.estimates, estimate) if estimate is not None else 0.0
-        rate = self.drained(request.model, snapshot.now).rate(snapshot.now, expected, cost_of(request))
+        rate = self.drained(request.model, snapshot.now).rate(snapshot.now, expected, each)
         return work / rate if rate > 0.0 else math.inf
 
     # --- how warm

@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heapreplace
 
 from gateway.core.request import Request
 
-__all__ = ["Counters", "Stream", "cost_of", "in_turn"]
+__all__ = ["Counters", "Stream", "cost_of", "in_turn", "output_of"]
 
 _REMEMBERED = 1024
 """Idle names whose counters are kept."""
@@ -98,3 +98,9 @@ def cost_of(request: Request) -> int:
     if estimate is None:
         return 1
     return estimate.prompt + estimate.output * request.n
+
+
+def output_of(request: Request) -> int:
+    """Tokens of that work that are output."""
+    estimate = next(iter(request.estimates.values()), None)
+    return 0 if estimate is None else estimate.output * request.n

@@ -107,4 +107,5 @@ class Line:
         return again
 
     def _seconds(self, request: Request, snapshot: Snapshot, work: int) -> float:
-        return self._experience.seconds_to_drain(work, request, snapshot)
+        # What waits says how fast it goes, and not who asks: a short request clears no queue of long ones sooner.
+        return self._experience.seconds_to_drain(work, request, snapshot, self.waiting.typical(request.model))

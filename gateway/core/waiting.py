@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from heapq import merge
 from operator import itemgetter
 
-from gateway.core.fair_share import Counters, Stream, cost_of, in_turn
+from gateway.core.fair_share import Counters, Stream, cost_of, in_turn, output_of
 from gateway.core.flow import Flow, FlowKey, Place
 from gateway.core.plan import ClassPolicy, QueueLimits
 from gateway.core.prices import Prices
@@ -69,6 +69,8 @@ class Waiting:
         self._of: dict[str, Flow] = {}
         self._lengths: dict[str, int] = {}
         self._work: dict[str, int] = {}
+        self._written: dict[str, int] = {}
+        """Tokens of `_work` that are expected output."""
         self._number = 0
         self._classes_served = Counters()
         """Service over the weight of the class."""
@@ -118,6 +120,14 @@ class Waiting:
         """Tokens (prompt and expected output) that wait for that model."""
         return self._work.get(model, 0)
 
+    def typical(self, model: str) -> tuple[int, int] | None:
+        """Tokens of the mean prompt and of the mean output of those who wait for that model; None when nobody does."""
+        length = self._lengths.get(model, 0)
+        if not length:
+            return None
+        written = self._written[model]
+        return (self._work[model] - written) // length, written // length
+
     def offer(self, request: Request) -> bool:
         """Take a request in; False, and nothing happens, when the queue of its model is full.
 
@@ -138,6 +148,7 @@ class Waiting:
             self._promised[request.id] = request.promised
         self._lengths[key.model] = self._lengths.get(key.model, 0) + 1
         self._work[key.model] = self._work.get(key.model, 0) + cost_of(request)
+        self._written[key.model] = self._written.get(key.model, 0) + output_of(request)
         self._arrivals.add(request.arrival, request.id, len(self._of))
         self._deadlines.add(request.deadline, request.id, len(self._of))
         return True
@@ -155,7 +166,9 @@ class Waiting:
     def replace(self, request: Request) -> None:
         """Put newer facts about a waiting request in its place; KeyError when it doesn't wait."""
         flow = self._of[request.id]
-        self._work[flow.key.model] += cost_of(request) - cost_of(flow.get(request.id))
+        known = flow.get(request.id)
+        self._work[flow.key.model] += cost_of(request) - cost_of(known)
+        self._written[flow.key.model] += output_of(request) - output_of(known)
         flow.replace(request)
 
     def remove(self, request_id: str, *, dispatched: bool = False, service: float | None = None) -> Request | None:
@@ -181,8 +194,9 @@ class Waiting:
         if left:
             self._lengths[key.model] = left
             self._work[key.model] -= cost_of(request)
+            self._written[key.model] -= output_of(request)
         else:
-            del self._lengths[key.model], self._work[key.model]
+            del self._lengths[key.model], self._work[key.model], self._written[key.model]
         if not flow:
             self._close(key)
         return request
