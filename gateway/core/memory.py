@@ -52,10 +52,9 @@ class MemoryBudget:
         work = WORK * max(work, *self._work.values(), 0)
         return self.held + more + work <= self.limit - self.limit // _FOR_SMALL
 
-    @property
-    def waited(self) -> bool:
-        """Whether somebody waits for room."""
-        return bool(self._waiting)
+    def others_wait(self, key: object) -> bool:
+        """Whether somebody waits for room, and `key` does not."""
+        return bool(self._waiting) and key not in self._waiting
 
     @property
     def _small(self) -> int:

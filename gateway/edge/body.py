@@ -11,6 +11,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from gateway.core.memory import LARGE, Hold
 from gateway.edge.coding import decode_off_loop
 from gateway.edge.limits import EdgeLimits
+from gateway.edge.pace import SLOWEST, Pace, Paced
 from gateway.errors import BodyTimeout, BodyTooLarge, ClientClosed, MalformedRequest, Unavailable
 
 __all__ = ["check_declared", "discard", "leaves_reusable", "read_body"]
@@ -35,23 +36,33 @@ def check_declared(request: web.BaseRequest, limits: EdgeLimits) -> int:
 async def read_body(request: web.BaseRequest, limits: EdgeLimits, hold: Hold) -> bytes:
     """The whole body, decoded, its bytes charged to `hold`.
 
-    A large one waits until there is room for it, unread, for as long as a body may take to arrive. A client that waits
-    for `100 Continue` is invited here, so call this after every check that needs no body. Raises BodyTooLarge,
-    BodyTimeout, MalformedRequest, UnsupportedCoding, Unavailable, ClientClosed.
+    A large one waits until there is room for it, unread, for as long as a body may take to arrive. It then has all the
+    room that it will need, so that none waits half read; while others wait, it keeps that as long as it keeps its pace.
+    A client that waits for `100 Continue` is invited here, so call this after every check that needs no body. Raises
+    BodyTooLarge, BodyTimeout, MalformedRequest, UnsupportedCoding, Unavailable, ClientClosed.
     """
     content = request.content
-    late = asyncio.get_running_loop().time() + limits.body_read
+    loop = asyncio.get_running_loop()
+    late = loop.time() + limits.body_read
     declared = check_declared(request, limits)
     await _room(hold, declared, late)
+    paced: Paced | None = None
     try:
         if content.is_eof():
             body = content.read_nowait(-1)
         else:
             if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
                 request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            async with asyncio.timeout_at(late):
-                body = await _collect(content, limits.body, declared, hold, late)
+            async with asyncio.timeout_at(late) as deadline:
+                paced = Paced(Pace(declared, limits.body_read, loop.time()), hold, deadline)
+                with paced:
+                    body = await _collect(content, limits.body, declared, hold, late, paced)
     except TimeoutError:
+        if paced is not None and paced.gave_way:
+            raise BodyTimeout(
+                f"the body came at less than {SLOWEST // 1024} KiB/s, or than its length in {limits.body_read:g} s,"
+                " while others waited for its place (server.limits.memory); try again"
+            ) from None
         raise BodyTimeout(f"the body did not arrive within {limits.body_read:g} s (server.limits.body_read)") from None
     except RequestPayloadError:
         raise MalformedRequest("the body's chunked framing is damaged") from None
@@ -66,9 +77,11 @@ async def read_body(request: web.BaseRequest, limits: EdgeLimits, hold: Hold) ->
     return body
 
 
-async def _collect(content: StreamReader, limit: int, charged: int, hold: Hold, late: float) -> bytes:
+async def _collect(content: StreamReader, limit: int, charged: int, hold: Hold, late: float, paced: Paced) -> bytes:
     whole = BytesIO()  # it grows in place where memory is mapped, and gives what it holds without a copy
     size = 0
+    if charged > LARGE:
+        paced.came(0)
     while piece := await content.readany():
         size += len(piece)
         if size > limit:
@@ -76,6 +89,9 @@ async def _collect(content: StreamReader, limit: int, charged: int, hold: Hold, 
         if size > charged:  # it came without a length
             charged = size if size <= LARGE else min(limit, 2 * size)
             await _room(hold, charged, late)
+            paced.begin()
+        if charged > LARGE:
+            paced.came(len(piece))
         whole.write(piece)
     return whole.getvalue()
 
