@@ -45,7 +45,7 @@ class ClientExchange(Exchange):
         try:
             await super().run()
         finally:
-            self._write.cancel()
+            self._write.close()
             self.down.on_drain = None
 
     def write(self, data: bytes) -> None:

@@ -6,6 +6,7 @@ four share the same bytes here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
@@ -60,15 +61,23 @@ class Grown:
 class Repeating:
     """Encodes what has `Grown` values in it; long ones stay apart until `pieces`."""
 
-    __slots__ = ("_encoder", "_long")
+    __slots__ = ("_long", "encode")
 
     def __init__(self) -> None:
-        self._long: list[bytes] = []
-        self._encoder = msgspec.json.Encoder(enc_hook=self._hook)
+        long: list[bytes] = []
 
-    def encode(self, value: object) -> bytes:
+        def mark(value: Any) -> msgspec.Raw:
+            if not isinstance(value, Grown):
+                raise TypeError(f"no JSON for {type(value)}")
+            whole = value.whole()
+            if len(whole) <= SHORT:
+                return msgspec.Raw(whole)
+            long.append(whole)
+            return msgspec.Raw(_MARK)
+
+        self._long = long
+        self.encode: Callable[[object], bytes] = msgspec.json.Encoder(enc_hook=mark).encode
         """The JSON with a mark for each long value; may be encoded again as part of another."""
-        return self._encoder.encode(value)
 
     def pieces(self, data: bytes) -> list[bytes]:
         """What `encode` gave, joined it is the JSON; the long values in it are not copied."""
@@ -80,12 +89,3 @@ class Repeating:
             found += (value, part)
         self._long.clear()
         return found
-
-    def _hook(self, value: Any) -> msgspec.Raw:
-        if not isinstance(value, Grown):
-            raise TypeError(f"no JSON for {type(value)}")
-        whole = value.whole()
-        if len(whole) <= SHORT:
-            return msgspec.Raw(whole)
-        self._long.append(whole)
-        return msgspec.Raw(_MARK)

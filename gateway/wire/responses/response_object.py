@@ -28,8 +28,10 @@ def response_object(
     reason: str | None = None,
     encode: Callable[[object], bytes] = encode,
 ) -> msgspec.Raw:
-    """The object, raw. status: in_progress, completed or incomplete; reason: why it is incomplete. encode: for an output with values of its own
-    kinds."""
+    """The object, raw. status: in_progress, completed or incomplete; reason: why it is incomplete.
+
+    encode: for an output that has values which only this encodes.
+    """
     head = encode(
         {
             "id": f"resp_{stamp.id}",

@@ -18,18 +18,37 @@ from gateway.wire.usage import UsageTally
 __all__ = ["ResponseWriter"]
 
 
+class _Events:
+    """Events as they are numbered, until they are taken. Not the writer itself: a cycle would keep a long answer."""
+
+    __slots__ = ("_repeating", "_written", "encode", "number")
+
+    def __init__(self) -> None:
+        self._repeating = Repeating()
+        self._written: list[bytes] = []
+        self.encode = self._repeating.encode
+        self.number = 0
+
+    def emit(self, kind: str, members: dict[str, Any]) -> None:
+        data = self.encode({"type": kind, "sequence_number": self.number, **members})
+        self.number += 1
+        self._written += self._repeating.pieces(b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")
+
+    def taken(self) -> list[bytes]:
+        written, self._written = self._written, []
+        return written
+
+
 class ResponseWriter:
     """Writes a response as its chat chunks arrive; `context` is what `to_chat` gave. A GrowingWriter."""
 
-    __slots__ = ("_asked", "_events", "_finish", "_number", "_output", "_repeating", "_stamp", "_tally", "_told")
+    __slots__ = ("_asked", "_events", "_finish", "_output", "_stamp", "_tally", "_told")
 
     def __init__(self, context: object, stamp: Stamp) -> None:
         self._asked = asked_of(context)
         self._stamp = stamp
-        self._events: list[bytes] = []
-        self._repeating = Repeating()
-        self._number = 0
-        self._output = Output(self._asked, stamp, self._emit)
+        self._events = _Events()
+        self._output = Output(self._asked, stamp, self._events.emit)
         self._finish: str | None = None
         self._tally = UsageTally()
         self._told: object = None
@@ -62,7 +81,7 @@ class ResponseWriter:
                 logprobs = log_probabilities(choice.logprobs) if self._asked.logprobs else []
                 self._output.take(choice.delta, logprobs)
             self._finish = choice.finish_reason or self._finish
-        return self._written()
+        return self._events.taken()
 
     def end_pieces(self) -> list[bytes]:
         """What ends the items that are open, and the response as a whole. Raises StreamBroken for a nameless call."""
@@ -71,35 +90,22 @@ class ResponseWriter:
         status = "completed" if reason is None else "incomplete"
         output = self._output.finish(status)
         usage = usage_figures(self._tally.total, self._told)
-        self._emit(
+        self._events.emit(
             f"response.{status}",
-            {
-                "response": response_object(
-                    self._asked, self._stamp, status, output, usage, reason, self._repeating.encode
-                )
-            },
+            {"response": response_object(self._asked, self._stamp, status, output, usage, reason, self._events.encode)},
         )
-        return self._written()
+        return self._events.taken()
 
     def failure(self, error: GatewayError) -> bytes:
         """The error, as the events that come next; the response has begun with them if not before."""
         self._begin()
         stamp = self._stamp
-        return b"".join(self._written()) + error_event(
-            error, Begun(self._number, f"resp_{stamp.id}", stamp.model, stamp.created)
+        return b"".join(self._events.taken()) + error_event(
+            error, Begun(self._events.number, f"resp_{stamp.id}", stamp.model, stamp.created)
         )
 
     def _begin(self) -> None:
-        if not self._number:
+        if not self._events.number:
             response = response_object(self._asked, self._stamp, "in_progress")
-            self._emit("response.created", {"response": response})
-            self._emit("response.in_progress", {"response": response})
-
-    def _emit(self, kind: str, members: dict[str, Any]) -> None:
-        data = self._repeating.encode({"type": kind, "sequence_number": self._number, **members})
-        self._number += 1
-        self._events += self._repeating.pieces(b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")
-
-    def _written(self) -> list[bytes]:
-        written, self._events = self._events, []
-        return written
+            self._events.emit("response.created", {"response": response})
+            self._events.emit("response.in_progress", {"response": response})
