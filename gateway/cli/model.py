@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from gateway.cli.model_json import as_json
@@ -16,6 +17,7 @@ from gateway.config.model_files.found import FoundModel, find_model
 from gateway.config.sizes import Unreadable, parse_bytes, parse_tokens, parse_whole
 from gateway.core.kv.deployment import Deployment
 from gateway.core.kv.dtype import KvDtype
+from gateway.core.kv.engine_limits import refused_format, refused_split
 from gateway.errors import ConfigError
 
 __all__ = ["add_parser", "run"]
@@ -46,7 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     served.add_argument("--engine", choices=_ENGINES, help="whose paging (llama.cpp for a GGUF file, else vllm)")
     served.add_argument("--kv", type=_read(_kv), metavar="FORMAT", help="KV cache: auto (16 bit), fp8, q8_0, q4_0 ...")
     served.add_argument("--weights", choices=sorted(WEIGHT_BYTES), default="auto", help="number format of the weights")
-    served.add_argument("--context", type=_read(parse_tokens), default=0, metavar="TOKENS",
+    served.add_argument("--context", type=_read(_context), default=0, metavar="TOKENS",
                         help="longest request; with llama.cpp all slots together (the model's own)")  # fmt: skip
     served.add_argument("--tp", type=_read(_count), metavar="N", help="tensor-parallel devices (all of --devices)")
     served.add_argument("--pp", type=_read(_count), default=1, metavar="N", help="pipeline-parallel stages (1)")
@@ -84,7 +86,15 @@ def _report(args: argparse.Namespace, found: FoundModel) -> ModelReport:
     else:
         tp = args.tp or max(1, devices // pp)
         devices = devices or tp * pp
-    dtype = args.kv or found.described.kv_dtype or KvDtype.F16
+    own = None if engine in ("llama.cpp", "ollama") else found.described.kv_dtype  # a checkpoint's fp8 scales
+    dtype = KvDtype.parse(args.kv) if args.kv else own or KvDtype.F16
+    shape = found.described.shape
+    refused = refused_format(engine, args.kv or "auto") or refused_split(shape, engine, tp, pp)
+    if refused:
+        raise ConfigError(f"{args.model}: {refused}")
+    if args.draft and not shape.draft_layers:
+        lacks = "no drafting head of its own is known: what a separate draft model takes is not counted"
+        found = replace(found, described=replace(found.described, caveats=(*found.described.caveats, lacks)))
     try:
         deployment = Deployment(
             engine, dtype, tensor_parallel=tp, pipeline_parallel=pp, context=args.context, slots=args.slots,
@@ -109,9 +119,17 @@ def _read(parse: Callable[[str], T]) -> Callable[[str], T]:
     return read
 
 
-def _kv(text: str) -> KvDtype:
+def _context(text: str) -> int:
+    tokens = parse_tokens(text)
+    if not tokens:
+        raise Unreadable("is no context", "leave it out for the model's own, or write a number like 8192")
+    return tokens
+
+
+def _kv(text: str) -> str:
     try:
-        return KvDtype.parse(text)
+        KvDtype.parse(text)
+        return text
     except ValueError as error:
         raise Unreadable("is not a number format of a KV cache", str(error).partition("; ")[2]) from None
 

@@ -21,6 +21,7 @@ from gateway.config.model_files.found import FoundModel, find_model
 from gateway.config.policy import Policy
 from gateway.config.sizes import Unreadable, parse_duration, parse_number, parse_share, parse_tokens
 from gateway.core.forecast import Goals
+from gateway.core.kv.engine_limits import refused_format
 from gateway.errors import ConfigError
 
 __all__ = ["add_parser", "run"]
@@ -119,8 +120,15 @@ def _policy(args: argparse.Namespace) -> tuple[Policy, Catalogue]:
     wanted = Wanted(tuple(ids), args.engine, weights, args.kv, args.context, args.running, files)
     named = args.device or [(None, name) for name, _ in args.price]
     places = [(count, _device_id(name, SHIPPED)) for count, name in named]
+    _refuse(wanted, found)
     policy = candidates(wanted, places)
     return policy, policy.catalogue.catalogue
+
+
+def _refuse(wanted: Wanted, found: Sequence[FoundModel]) -> None:
+    """Raise ConfigError for a cache format that the engine doesn't have, with what it has."""
+    if refused := refused_format(wanted.engine, wanted.kv):
+        raise ConfigError(f"{found[0].described.shape.id}: {refused}")
 
 
 def _id_of(found: FoundModel) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.cli.check_report import BackendReport, ModelReport, report
@@ -12,7 +12,9 @@ from gateway.cli.plan_traffic import Workload
 from gateway.config.capacity import kv_pool_bytes
 from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.policy import Policy
+from gateway.config.tensor_parallel import SPLITS_LAYERS
 from gateway.core.forecast import Forecast, Goals, forecast, sustained
+from gateway.core.kv.engine_limits import refused_split
 
 __all__ = ["COUNTS", "Instance", "Wanted", "best", "candidates", "instances", "order"]
 
@@ -43,7 +45,8 @@ class Instance:
 
     `pool_bytes` may be negative: so much is missing for the weights. `fits`: sequences of each of LENGTHS, None beyond
     its window. `now`: at the rate wanted (None: no rate is known). `most`: at the highest rate that it bears (None: it
-    does not hold the model, or nobody knows how fast it is). `price`: of all its devices, an hour.
+    does not hold the model, or nobody knows how fast it is). `price`: of all its devices, an hour. `refused`: why its
+    engine can't spread the model over the devices, "" where it can.
     """
 
     backend: BackendReport
@@ -54,10 +57,11 @@ class Instance:
     most: Forecast | None
     rate: float
     price: float | None
+    refused: str = ""
 
     @property
     def holds(self) -> bool:
-        """Whether weights and at least one sequence of the traffic fit."""
+        """Whether weights and at least one sequence of the traffic fit, and the engine can be started so."""
         return self.most is not None
 
     @property
@@ -100,7 +104,8 @@ def _is_id(name: str, catalogue: Catalogue) -> bool:
 
 
 def _backend(wanted: Wanted, model: str, count: int, device: str, catalogue: Catalogue) -> Mapping[str, object]:
-    spread = 1 if wanted.engine in ("llama.cpp", "ollama") else count  # those split layers, and not each of them
+    # An instance is one copy: devices that can't share its layers are told, and not counted as copies.
+    spread = 1 if wanted.engine in SPLITS_LAYERS else count
     entry: dict[str, object] = {"id": model, "weights": wanted.weights, "kv": wanted.kv}
     known = catalogue.model(model)
     window = wanted.context or (known.max_context if known is not None else 0)
@@ -136,12 +141,17 @@ def _instance(
     pool = held.pool_bytes or kv_pool_bytes(backend.backend, held.weights_bytes)
     now = most = None
     traffic = workload.traffic
-    if pool > 0 and device.known and traffic.longest(0.95) <= offer.window:
+    shape, tp = model.serving.shape, device.tensor_parallel
+    refused = refused_split(shape, backend.backend.engine, tp) if shape is not None else ""
+    if not refused and pool > 0 and device.known and traffic.longest(0.95) <= offer.window:
         room = int(held.sequences(round(traffic.context)) * backend.backend.headroom)
         if held.sequences(traffic.longest(0.95)) > 0:
-            most = sustained(offer.speed, room, held.slots, traffic, goals)
-            now = forecast(offer.speed, room, held.slots, traffic, workload.rate, goals) if workload.rate else None
-    return Instance(backend, model, pool, model.fits, now, most, workload.rate, price)
+            # Copies of the model each serve their part of the requests, with their part of the pool.
+            copies = held.copies
+            room, rate, slots = room // copies, workload.rate / copies, max(1, held.slots // copies)
+            most = _of_all(sustained(offer.speed, room, slots, traffic, goals), copies)
+            now = _of_all(forecast(offer.speed, room, slots, traffic, rate, goals), copies) if rate else None
+    return Instance(backend, model, pool, model.fits, now, most, workload.rate, price, refused)
 
 
 def best(found: Iterable[Instance]) -> Instance | None:
@@ -161,3 +171,7 @@ def order(each: Instance, *, priced: bool = False) -> tuple[float, float, float]
     memory = float(device.memory * copies)
     spare = -(each.most.rate if each.most is not None else 0.0)
     return ((each.cost or 0.0), memory, spare) if priced else (memory, float(copies), spare)
+
+
+def _of_all(one: Forecast, copies: int) -> Forecast:
+    return replace(one, rate=one.rate * copies, batch=one.batch * copies)

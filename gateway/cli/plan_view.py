@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +13,7 @@ from rich.text import Text
 from gateway.cli.check_problems import counted, indented
 from gateway.cli.check_report import LENGTHS
 from gateway.cli.check_view import size_text
+from gateway.cli.fitted_table import empty_table, fitted
 from gateway.cli.plan_report import Instance, best, order
 from gateway.cli.plan_traffic import Workload
 from gateway.core.forecast import Bottleneck, Forecast, Goals
@@ -42,13 +42,17 @@ def show_plan(
     if shown:
         console.print()
         console.print(_heading("What fits", f"{_about(shown)}memory of all devices, sequences at once"))
-        console.print(indented(_fits(shown), 2))
+        console.print(indented(fitted(console, lambda narrow: _fits(shown, narrow=narrow)), 2))
     if any(each.most is not None for each in shown):
         console.print()
         console.print(_heading("How fast", "by arithmetic from paper figures, until the gateway has measured"))
-        console.print(indented(_speeds(shown, rated=bool(workload.rate)), 2))
+        console.print(
+            indented(fitted(console, lambda narrow: _speeds(shown, rated=bool(workload.rate), narrow=narrow)), 2)
+        )
     if len(shown) < len(found):
         console.print(Text(f"  {counted(len(found) - len(shown), 'other')} not shown; --all shows them", "dim"))
+    for refused in dict.fromkeys(f"{_model(each)}: {each.refused}" for each in shown if each.refused):
+        console.print(indented(Text(f"! {refused}", "yellow"), 2))
     console.print()
     console.print(_verdict(found, workload))
 
@@ -66,11 +70,18 @@ def _traffic(workload: Workload, goals: Goals) -> str:
     return "; ".join(parts)
 
 
-def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), header_style="dim")
-    for name, justify in columns:
-        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=name == "on")
-    return table
+def _named(several: bool, narrow: bool) -> list[tuple[str, str]]:
+    """Columns of what a row is about; where it is narrow, a model's name stands below its device's."""
+    if not several:
+        return [("on", "")]
+    return [("on\n model", "")] if narrow else [("on", ""), ("model", "")]
+
+
+def _head(each: Instance, several: bool, narrow: bool) -> list[Text]:
+    name = Text(_name(each), "bold" if each.serves else "dim")
+    if not several:
+        return [name]
+    return [Text.assemble(name, f"\n {_model(each)}")] if narrow else [name, Text(_model(each))]
 
 
 def _name(each: Instance) -> str:
@@ -93,18 +104,17 @@ def _several(shown: Sequence[Instance]) -> bool:
     return len({_model(each) for each in shown}) > 1
 
 
-def _fits(shown: Sequence[Instance]) -> Table:
+def _fits(shown: Sequence[Instance], *, narrow: bool) -> Table:
     several = _several(shown)
-    table = _table(
-        ("on", ""), *((("model", ""),) if several else ()), ("memory", "right"), ("weights", "right"),
+    table = empty_table(
+        *_named(several, narrow), ("memory", "right"), ("weights", "right"),
         ("KV pool", "right"), *((f"{tokens // 1024}k", "right") for tokens in LENGTHS),
     )  # fmt: skip
     for each in shown:
-        short = each.pool_bytes <= 0
-        pool = Text(f"{size_text(-each.pool_bytes)} short", "red") if short else Text(size_text(each.pool_bytes))
+        short = each.pool_bytes <= 0 or bool(each.refused)
+        pool = _pool(each)
         table.add_row(
-            Text(_name(each), "bold" if each.serves else "dim"),
-            *([_model(each)] if several else []),
+            *_head(each, several, narrow),
             size_text(each.backend.backend.device.memory),
             size_text(each.backend.capacity.weights_bytes),
             pool,
@@ -113,26 +123,32 @@ def _fits(shown: Sequence[Instance]) -> Table:
     return table
 
 
-def _speeds(shown: Sequence[Instance], *, rated: bool) -> Table:
+def _pool(each: Instance) -> Text:
+    if each.refused:
+        return Text("can't be split", "red")
+    if each.pool_bytes <= 0:
+        return Text(f"{size_text(-each.pool_bytes)} short", "red")
+    return Text(size_text(each.pool_bytes))
+
+
+def _speeds(shown: Sequence[Instance], *, rated: bool, narrow: bool) -> Table:
     priced = any(each.price is not None for each in shown)
     several = _several(shown)
     columns = [
-        ("on", ""),
-        *([("model", "")] if several else []),
+        *_named(several, narrow),
         ("TTFT", "right"),
         ("95 %", "right"),
         ("TPOT", "right"),
-        ("at once", "right"),
+        ("at\nonce" if narrow else "at once", "right"),
     ]
     columns += [("bears", "right"), ("limit", "")]
     columns += [("needed", "right")] if rated else []
-    columns += [("1,000 cost", "right")] if priced else []
-    table = _table(*columns)
+    columns += [("1,000\ncost" if narrow else "1,000 cost", "right")] if priced else []
+    table = empty_table(*columns)
     for each in shown:
         if each.most is None:
             continue
-        row: list[str | Text] = [Text(_name(each), "bold" if each.serves else "dim")]
-        row += [_model(each)] if several else []
+        row: list[str | Text] = [*_head(each, several, narrow)]
         told = _told(each)
         if told is None:
             row += ["", "", "", ""]
@@ -220,6 +236,7 @@ def _as_json(each: Instance) -> dict[str, Any]:
         "pool_bytes": each.pool_bytes,
         "pool_tokens": backend.capacity.pool_tokens,
         "window": offer.window,
+        "refused": each.refused or None,
         "fits": {str(length): count for length, count in zip(LENGTHS, each.fits, strict=True)},
         "holds": each.holds,
         "serves": each.serves,

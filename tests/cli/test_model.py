@@ -252,6 +252,7 @@ def test_a_folder_of_several_models_is_asked_which(tmp_path: Path, capsys: pytes
         (("--context", "128k"), "write the number: 131072, not 128k"),
         (("--kv", "fp6"), "is not a number format of a KV cache"),
         (("--tp", "0"), "must be from 1 to 4096"),
+        (("--context", "0"), "leave it out for the model's own"),
         (("--memory", "lots"), "write it like 24GiB"),
         (("--pool", "1GiB", "--memory", "2GiB"), "not allowed with"),
     ],
@@ -261,3 +262,28 @@ def test_options_that_are_wrong(words: tuple[str, ...], message: str, capsys: py
         main(("model", "Qwen3-8B", *words))
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tp", "3"), "vllm can't split its heads over 3 devices; tensor parallel works with 1, 2, 4, 8, 16, 32"),
+        (("--device", "h200", "--devices", "6", "--tp", "6"), "vllm can't split its heads over 6 devices"),
+        (("--pp", "37"), "vllm can't cut 36 layers into 37 stages; at most 36 work"),
+        (("--kv", "q4_0"), "vllm has no KV cache in q4_0; auto (16 bit) and fp8 work"),
+        (("--kv", "fp8", "--engine", "llama.cpp"), "llama.cpp has no KV cache in fp8"),
+    ],
+)
+def test_what_the_engine_would_refuse(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in refused(capsys, "Qwen3-8B", *words)
+
+
+def test_drafting_without_a_head_for_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no drafting head of its own is known" in " ".join(said(capsys, "Qwen3-8B", "--draft", "2").split())
+    assert "drafting head of its own" not in said(capsys, "Qwen3.6-27B", "--draft", "2")
+
+
+def test_a_checkpoints_fp8_is_no_format_of_llama_cpp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = folder(tmp_path / "model")
+    (where / "hf_quant_config.json").write_text('{"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}')
+    assert asked(capsys, str(where), "--engine", "llama.cpp")["deployment"]["kv_dtype"] == "f16"

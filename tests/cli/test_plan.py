@@ -164,3 +164,22 @@ def test_a_model_file_is_planned_like_a_model_of_the_catalogue(
     assert own["weights_bytes"] == pytest.approx(known["weights_bytes"], rel=0.03)
     assert own["fits"]["32768"] == pytest.approx(known["fits"]["32768"], rel=0.1)
     assert own["holds"]
+
+
+def test_devices_that_the_heads_cannot_be_split_over(capsys: pytest.CaptureFixture[str]) -> None:
+    found = plan(capsys, "Qwen3-8B", "--device", "3xrtx-3090", "--device", "2xrtx-3090")
+    three, two = found["instances"]
+    assert (three["holds"], three["serves"], two["serves"]) == (False, False, True)
+    assert "vllm can't split its heads over 3 devices" in three["refused"]
+    assert two["refused"] is None
+    assert main(["plan", "Qwen3-8B", "--device", "3xrtx-3090"]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "can't be split" in out
+    assert "tensor parallel works with 1, 2, 4, 8, 16, 32" in out
+    layers = ("Qwen3-8B", "--device", "3xrtx-3090", "--engine", "llama.cpp", "--ttft", "10m", "--tpot", "10s")
+    assert plan(capsys, *layers)["instances"][0]["refused"] is None
+
+
+def test_a_cache_format_that_the_engine_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "Qwen3-8B", "--kv", "q4_0"]) == 1
+    assert "vllm has no KV cache in q4_0; auto (16 bit) and fp8 work" in capsys.readouterr().err

@@ -1,9 +1,10 @@
-"""Rules that no value breaks alone: names, boundary, room, server. Each is a sentence a person understands."""
+"""Rules that no value breaks alone: names, boundary, formats, room, server. Each is a sentence a person understands."""
 
 from __future__ import annotations
 
 from gateway.config.document import Config
 from gateway.config.rules.boundary import boundary
+from gateway.config.rules.cache_format import cache_format
 from gateway.config.rules.findings import Findings
 from gateway.config.rules.names import names
 from gateway.config.rules.own_entries import own_entries
@@ -20,4 +21,5 @@ def judge(config: Config, findings: Findings, sound: frozenset[str]) -> None:
     names(config, findings, sound)
     if {"backends", "models"} <= sound:
         boundary(config, findings)
+        cache_format(config, findings)
         room(config, findings)
