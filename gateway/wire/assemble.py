@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import StreamBroken
+from gateway.wire.halves import Halves
 from gateway.wire.sse import data_of
 from gateway.wire.usage import Usage, UsageTally
 
@@ -56,12 +57,13 @@ class _Answer:
 class Assembler:
     """Takes the events of one stream; `surface` is "chat" or "completions", `prompts` as for UsageTally."""
 
-    __slots__ = ("_answers", "_last_ended", "_surface", "_tally", "_top")
+    __slots__ = ("_answers", "_halves", "_last_ended", "_surface", "_tally", "_top")
 
     def __init__(self, surface: str, *, prompts: int = 1) -> None:
         self._surface = surface
         self._answers: dict[int, _Answer] = {}
         self._top: dict[str, _Raw] = {}
+        self._halves = Halves()
         self._last_ended = 0
         self._tally = UsageTally(prompts)
 
@@ -82,7 +84,7 @@ class Assembler:
         if data is None or data.strip() in _NO_CHUNK:
             return
         try:
-            chunk = _CHUNK.decode(data)
+            chunk = _CHUNK.decode(self._halves.joined(data))
             choices = _CHOICES.decode(chunk.pop("choices", b"[]")) or []
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             raise StreamBroken("the engine sent a chunk that can't be read") from error

@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.errors import StreamBroken
 
-__all__ = ["UNREADABLE", "is_utf8", "json_of", "read_engine"]
+__all__ = ["UNREADABLE", "has_half", "is_utf8", "json_of", "read_engine"]
 
 UNREADABLE = object()
 """What bytes mean that are no JSON."""
@@ -48,6 +48,11 @@ def read_engine(decoder: msgspec.json.Decoder[_T], data: bytes | msgspec.Raw, wh
         return decoder.decode(json.dumps(_finite(_loose(bytes(data)))))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise StreamBroken(f"the engine sent what is no {what}") from error
+
+
+def has_half(data: bytes) -> bool:
+    """Whether half of a surrogate pair seems to stand in JSON."""
+    return (b"\\ud" in data or b"\\uD" in data) and _HALF.search(data) is not None
 
 
 def is_utf8(data: bytes) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from gateway.errors import GatewayError, StreamBroken
 from gateway.wire.gave_up import require_an_end
+from gateway.wire.halves import Halves
 from gateway.wire.sse import data_of
 from gateway.wire.stream_view import EventKind, Seen, StreamView
 from gateway.wire.translation import GrowingWriter, StreamWriter
@@ -48,7 +49,7 @@ class TranslatedStream:
     itself, two of them stand in a row.
     """
 
-    __slots__ = ("_data", "_framing", "_growing", "_inner", "_writer")
+    __slots__ = ("_data", "_framing", "_growing", "_halves", "_inner", "_writer")
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class TranslatedStream:
         self._growing = writer if isinstance(writer, GrowingWriter) else None
         self._framing = framing
         self._data = data
+        self._halves = Halves()
 
     @property
     def tokens_seen(self) -> int:
@@ -125,6 +127,7 @@ class TranslatedStream:
         for event in self._framing.feed(forwarded):
             data = self._data(event)
             if data is not None and data.strip() not in _NOTHING:
+                data = self._halves.joined(data)
                 if self._growing is not None:
                     out += self._growing.feed_pieces(data)
                 else:
