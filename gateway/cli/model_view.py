@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gateway.cli.check_problems import indented
+from gateway.cli.check_problems import counted, indented
 from gateway.cli.check_view import size_text
 from gateway.cli.model_arithmetic import POOL, arithmetic
 from gateway.cli.model_report import Length, ModelReport
@@ -36,7 +36,7 @@ def show_model(console: Console, made: ModelReport) -> None:
     if made.memory.pool is not None:
         console.print()
         _heading(console, "Room", _room_about(made))
-        console.print(indented(arithmetic(_room(made)), 2))
+        console.print(indented(arithmetic(_room(made), counts=True), 2))
         _warn_of_room(console, made)
     console.print()
     _heading(console, "Requests", _requests_about(made))
@@ -55,7 +55,7 @@ def _identity(console: Console, made: ModelReport) -> None:
             facts.append(
                 f"{_many(shape.read_params)} read a token ({shape.experts_per_token} of {shape.experts} experts)"
             )
-    facts.append(f"{shape.depth} layers")
+    facts.append(counted(shape.depth, "layer"))
     if shape.max_context:
         facts.append(f"window {shape.max_context:,}")
     if shape.draft_layers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -287,3 +288,23 @@ def test_a_checkpoints_fp8_is_no_format_of_llama_cpp(tmp_path: Path, capsys: pyt
     where = folder(tmp_path / "model")
     (where / "hf_quant_config.json").write_text('{"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}')
     assert asked(capsys, str(where), "--engine", "llama.cpp")["deployment"]["kv_dtype"] == "f16"
+
+
+def test_a_pool_without_room_for_a_block_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, "Qwen3-0.6B", "--pool", "1MiB")
+    lines = {line.split("  ")[1].strip(): line.split()[-2:] for line in out.splitlines() if line.startswith("  ")}
+    assert lines["blocks in the pool"] == ["0", "blocks"]
+    assert lines["requests of full length"] == ["0", "requests"]
+    assert lines["tokens as logged"] == ["0", "tokens"]
+
+
+def test_one_is_no_plural(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = json.loads((CONFIGS / "Qwen3-8B.json").read_text("utf-8"))
+    one = {"num_hidden_layers": 1, "num_key_value_heads": 1, "max_position_embeddings": 16}
+    (tmp_path / "config.json").write_text(json.dumps(config | one))
+    out = said(capsys, str(tmp_path), "--pool", "16KiB")
+    for words in ("1 layer, window 16", "full attention, 1 layer ", "1 head x (128 + 128)", "1 block\n"):
+        assert words in out
+    assert not re.search(r"\b1 (layers|heads|blocks|slots|requests|states)\b", out)
+    hybrid = said(capsys, "Qwen3.6-27B", "--tp", "8", "--context", "131072", "--pool", "1GiB", "--engine", "sglang")
+    assert not re.search(r"(?<![\d.,])1 (layers|heads|blocks|slots|requests|states)\b", hybrid)
