@@ -14,6 +14,7 @@ from rich.text import Text
 
 from gateway.cli.check_problems import counted, indented, list_problems
 from gateway.cli.check_report import LENGTHS, BackendReport, ModelReport, Report, RouteReport, Step
+from gateway.cli.fitted_table import empty_table, fitted
 from gateway.config.load import Loaded
 from gateway.config.memory import weight_copies
 
@@ -36,13 +37,13 @@ def show_report(console: Console, found: Report, loaded: Loaded, file: Path) -> 
         console.print(f"[bold yellow]! {counted(len(loaded.warnings), 'warning')}[/]\n")
         list_problems(console, loaded.warnings, "yellow")
     _heading(console, "Backends", "what each may fill")
-    console.print(_backends(found.backends))
+    console.print(indented(fitted(console, lambda narrow: _backends(found.backends, narrow=narrow)), 2))
     for backend in found.backends:
         _backend_lines(console, backend)
     if any(backend.models for backend in found.backends):
         console.print()
         _heading(console, "Models on them", "bytes of KV cache, and sequences of each length that one pool holds")
-        console.print(_models(found.backends))
+        console.print(indented(fitted(console, lambda narrow: _models(found.backends, narrow=narrow)), 2))
         _legend(console, found.backends)
     console.print()
     _heading(console, "Names that clients use", "and what answers, in the order it is tried")
@@ -73,23 +74,23 @@ def _table(*columns: tuple[str, str]) -> Table:
     return table
 
 
-def _backends(backends: Iterable[BackendReport]) -> Padding:
-    table = _table(
+def _backends(backends: Iterable[BackendReport], *, narrow: bool) -> Table:
+    table = empty_table(
         ("backend", ""), ("engine", ""), ("device", ""), ("weights", "right"), ("KV pool", "right"),
-        ("tokens", "right"), ("at once", "right"),
+        ("tokens", "right"), ("at\nonce" if narrow else "at once", "right"),
     )  # fmt: skip
     for one in backends:
         held = one.capacity
         table.add_row(
             Text(one.backend.name, style="bold"),
             one.backend.engine,
-            _device(one),
+            _device(one).replace(", ", ",\n") if narrow else _device(one),
             size_text(held.weights_bytes) if held.weights_bytes and one.backend.device.memory else "?",
             size_text(held.pool_bytes) if held.pool_bytes else "?",
             f"{held.pool_tokens:,}" if held.pool_tokens else "?",
             str(held.slots),
         )
-    return indented(table, 2)
+    return table
 
 
 def _device(one: BackendReport) -> str:
@@ -131,15 +132,25 @@ def _charge(one: BackendReport) -> str:
     return f", {most:,} tokens more a sequence for states and windows" if most else ""
 
 
-def _models(backends: Iterable[BackendReport]) -> Padding:
-    table = _table(
-        ("backend", ""), ("model", ""), ("weights", ""), ("KV", ""), ("a token", "right"), ("a sequence", "right"),
+def _models(backends: Iterable[BackendReport], *, narrow: bool) -> Table:
+    """A row for each; where it is narrow, a model's name stands below its backend's."""
+    rows = [
+        (Text(backend.backend.name, style="bold"), _model(model, hosted=backend.backend.off_premises))
+        for backend in backends
+        for model in backend.models
+    ]
+    constant = any(cells[4] for _, cells in rows)
+    table = empty_table(
+        *((("backend\n model", ""),) if narrow else (("backend", ""), ("model", ""))), ("weights", ""), ("KV", ""),
+        ("a token", "right"), *((("a se-\nquence" if narrow else "a sequence", "right"),) if constant else ()),
         ("window", "right"), *((f"{tokens // 1024}k", "right") for tokens in LENGTHS),
     )  # fmt: skip
-    for backend in backends:
-        for model in backend.models:
-            table.add_row(Text(backend.backend.name, style="bold"), *_model(model, hosted=backend.backend.off_premises))
-    return indented(table, 2)
+    for name, (model, *facts) in rows:
+        if not constant:
+            del facts[3]
+        head = [Text.assemble(name, f"\n {model}")] if narrow else [name, Text(model)]
+        table.add_row(*head, *facts)
+    return table
 
 
 def _model(one: ModelReport, *, hosted: bool) -> list[str]:

@@ -85,6 +85,23 @@ def test_tables_say_what_the_numbers_are(capsys: pytest.CaptureFixture[str], mon
     assert all(len(line) <= 100 for line in out.splitlines())
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("models", [["Llama-3.1-8B"], ["Llama-3.1-8B", "Qwen3-8B"]])
+def test_names_and_numbers_stay_whole(
+    columns: int, models: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    words = ["--device", "2xrtx-3090", "--device", "1xrtx-pro-6000", "--rate", "1/s", "--price", "rtx-3090=0.2"]
+    main(["plan", *models, *words])
+    out = capsys.readouterr().out
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert max(map(len, out.splitlines())) <= columns
+    assert "…" not in out
+    speeds = [row for row in rows if row.startswith("2 x rtx-3090") and " ms " in row]
+    assert len(speeds) == len(models)
+    assert all("/min TTFT 8 0.889" in row and row.count(" s ") == 2 for row in speeds)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -50,6 +50,19 @@ def test_examples_pass_offline_within_100_columns(name: str, capsys: pytest.Capt
     assert max(map(len, out.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("columns", [80, 100, 120])
+def test_names_and_numbers_stay_whole(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, out = run(capsys, "check", str(CONFIG / "department.yaml"), "--offline")
+    assert max(map(len, out.splitlines())) <= columns
+    tables = out.split("Backends  what")[1]
+    for whole in ("gpt-oss-120b", "Qwen3.6-27B", "3,631,280", "262,144", "rtx-pro-6000-ws", "+4.5 MiB", "57.8 GiB"):
+        assert whole in tables
+    assert "…" not in out
+
+
 def test_what_the_department_means(capsys: pytest.CaptureFixture[str]) -> None:
     _, out = run(capsys, "check", str(CONFIG / "department.yaml"), "--offline")
     rows = [" ".join(line.split()) for line in out.splitlines()]
