@@ -305,4 +305,4 @@ async def test_count_and_estimate_see_every_turn_of_the_client_s(start: Start) -
     gateway = await start({"b1": openai_compatible(model="m")})
     turns = [{"role": "user", "content": "a b c"}] * 600
     reply = await gateway.ask({"model": "m", "messages": turns}, "/v1/messages/count_tokens")
-    assert 3600 <= reply.json["input_tokens"] <= 7000
+    assert 3000 <= reply.json["input_tokens"] <= 7000

@@ -68,7 +68,8 @@ def test_an_answer_that_only_lenient_parsers_read_is_one() -> None:
     body = b'{"model":"m","choices":[{"logprobs":[NaN],"finish_reason":"stop"}],"usage":{"prompt_tokens":1%b}}' % (
         b"0" * 99
     )
-    assert read_answer(body, "code") == (body, None, "stop")
+    named = body.replace(b'"model":"m"', b'"model":"code"')
+    assert read_answer(body, "code") == (named, None, "stop")
 
 
 @pytest.mark.parametrize(
