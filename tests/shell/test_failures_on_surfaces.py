@@ -69,6 +69,14 @@ async def test_s2_s3_s5_a_cut_stream_ends_in_one_error_without_a_mark_of_success
     assert len(engine.asked) == 1
 
 
+@pytest.mark.parametrize(
+    "case", [each for each in CASES if each.spoken == "chat"], ids=lambda case: f"{case.client} on {case.spoken}"
+)
+async def test_s2_a_stream_of_nothing_but_its_end_is_a_failure(start: Start, case: Case) -> None:
+    gateway = await start({"b1": case.engine(case.stream(DONE))})
+    assert (await gateway.ask(case.body(), case.path)).status == 502
+
+
 @each
 async def test_n1_a_whole_answer_is_under_the_clients_name(start: Start, case: Case) -> None:
     engine = case.engine(page({**WHOLE[case.spoken], "model": "org/m"}), model="org/m")
