@@ -11,6 +11,7 @@ import msgspec
 from gateway.errors import StreamBroken
 from gateway.wire.responses.asked import Origin, ToolKind
 from gateway.wire.responses.custom_input import CustomInput
+from gateway.wire.responses.grown import Grown
 from gateway.wire.responses.output_items import Emit
 
 __all__ = ["CallItem", "call_item"]
@@ -21,7 +22,7 @@ _SHELL_OPTIONS = ("timeout_ms", "user", "working_directory")
 class CallItem(ABC):
     """One call. A subclass says what its item looks like and which events tell of its arguments."""
 
-    __slots__ = ("_arguments", "_call_id", "_index", "_origin", "id")
+    __slots__ = ("_arguments", "_call_id", "_index", "_origin", "_repeated", "id")
 
     prefix = ""
     """How ids of such items begin."""
@@ -34,6 +35,7 @@ class CallItem(ABC):
         self._call_id = call_id
         self._origin = origin
         self._arguments: list[str] = []
+        self._repeated: Grown | None = None
 
     def open(self, emit: Emit) -> None:
         """The call has begun; its arguments follow."""
@@ -64,6 +66,13 @@ class CallItem(ABC):
     def _text(self) -> str:
         return "".join(self._arguments)
 
+    def _whole(self) -> Grown:
+        """The text once it is whole, for every event that says it again."""
+        if self._repeated is None:
+            self._repeated = Grown()
+            self._repeated.add(self._text())
+        return self._repeated
+
     def _item(self, status: str, text: str) -> dict[str, Any]:
         return {"id": self.id, "status": status, "call_id": self._call_id, **self._own(text)}
 
@@ -90,11 +99,11 @@ class _FunctionCall(CallItem):
 
     def _finish(self, emit: Emit, *, cut: bool) -> None:
         del cut  # its arguments are text, whole or not
-        done = {**self._place(), "name": self._origin.name, "arguments": self._text()}
+        done = {**self._place(), "name": self._origin.name, "arguments": self._whole()}
         emit("response.function_call_arguments.done", done)
 
     def _own(self, text: str) -> dict[str, Any]:
-        return {"type": "function_call", **self._name(), "arguments": text}
+        return {"type": "function_call", **self._name(), "arguments": self._whole() if text else ""}
 
 
 class _CustomCall(CallItem):
@@ -111,7 +120,7 @@ class _CustomCall(CallItem):
 
     def _finish(self, emit: Emit, *, cut: bool) -> None:
         self._tell(emit, self._input.end(cut=cut))
-        emit("response.custom_tool_call_input.done", {**self._place(), "input": self._text()})
+        emit("response.custom_tool_call_input.done", {**self._place(), "input": self._whole()})
 
     def _text(self) -> str:
         return self._input.text
@@ -121,7 +130,7 @@ class _CustomCall(CallItem):
             emit("response.custom_tool_call_input.delta", {**self._place(), "delta": text})
 
     def _own(self, text: str) -> dict[str, Any]:
-        return {"type": "custom_tool_call", **self._name(), "input": text}
+        return {"type": "custom_tool_call", **self._name(), "input": self._whole() if text else ""}
 
 
 class _SilentCall(CallItem):
