@@ -83,3 +83,27 @@ def test_the_sum_is_right_and_within_the_limit_unless_one_is_alone(steps: list[t
     for hold in holds:
         hold.release()
     assert budget.held == 0
+
+
+def test_small_ones_have_their_part_whatever_a_large_one_takes() -> None:
+    budget = MemoryBudget(16 * MIB)
+    assert budget.hold().takes(body=60 * MIB)
+    assert budget.hold().takes(body=MIB)
+    assert budget.hold().takes(body=MIB)
+    assert not budget.hold().takes(body=1)
+
+
+def test_what_is_kept_of_streams_needs_no_room_for_work() -> None:
+    budget = MemoryBudget(160 * MIB)
+    assert budget.hold().keeps(answer=60 * MIB)
+    assert budget.hold().keeps(answer=60 * MIB)
+    assert not budget.hold().keeps(answer=60 * MIB)
+
+
+def test_others_wait_is_not_said_to_one_that_waits_itself() -> None:
+    budget = MemoryBudget(MIB)
+    first, second = budget.hold(), budget.hold()
+    assert not budget.others_wait(first)
+    budget.when_less(second, lambda: None)
+    assert budget.others_wait(first)
+    assert not budget.others_wait(second)

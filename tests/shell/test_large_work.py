@@ -165,3 +165,28 @@ def test_an_answer_over_the_limit_is_given_up_in_the_clients_dialect(tmp_path: P
         assert (status, error["code"]) == (502, "answer_too_large")
         assert "server.limits.answer" in error["message"]
         assert gateway.own - gateway.start < OWN
+
+
+def test_streams_of_responses_say_their_text_again_without_copies(tmp_path: Path) -> None:
+    asked = json.dumps({"model": "m", "input": "hi", "stream": True}).encode()
+    with serving(tmp_path / "f.yaml", events("z" * 30_000, 330), flavour="llama.cpp") as gateway:
+        replies = at_once(gateway, "/v1/responses", asked, 2)
+        assert [(status, body.count(b"z" * 9_900_000)) for status, body in replies] == [(200, 4)] * 2
+        assert told("responses", gateway) < STOOD_STILL
+        assert gateway.own - gateway.start < 2 * 9_900_000 + OWN
+        assert gateway.resident - gateway.start < OWN
+
+
+def test_a_stream_of_a_response_over_the_limit_ends_with_an_error_event(tmp_path: Path) -> None:
+    asked = json.dumps({"model": "m", "input": "hi", "stream": True}).encode()
+    with serving(tmp_path / "f.yaml", events("z" * 30_000, 330), flavour="llama.cpp", limits="answer: 2MiB") as gateway:
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        connection.request("POST", "/v1/responses", asked, {"content-type": "application/json"})
+        try:
+            body = connection.getresponse().read()
+        except http.client.IncompleteRead as cut:
+            body = cut.partial
+        connection.close()
+        assert b"event: response.failed" in body
+        assert b"server.limits.answer" in body
+        assert told("over the limit", gateway) < STOOD_STILL
