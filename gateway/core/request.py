@@ -48,6 +48,9 @@ class Estimate:
     output_roomy: int | None = None
     output_tight: int | None = None
 
+    prompt_ceiling: int | None = None
+    """What text of these kinds may have with a vocabulary that is poor in it, as far as nothing was learned of them."""
+
     def output_in(self, room: int) -> int:
         """Output tokens of one choice to reserve on a backend with so much room (`output_quantiles.room_of`)."""
         found = (self.output_roomy, None, self.output_tight)[room]
@@ -64,7 +67,7 @@ class Estimate:
         """Tokens that the prompt has at most, for all but a few in ten thousand."""
         margin = SURE * (self.prompt_high - self.prompt)
         if self.tier == "A":
-            margin = max(margin, trunc(UNLIKE * self.prompt))
+            margin = max(margin, trunc(UNLIKE * self.prompt), (self.prompt_ceiling or 0) - self.prompt)
         return self.prompt + margin
 
     @property
@@ -78,7 +81,7 @@ class Estimate:
     def at_least(self, counted: int) -> Estimate:
         """The same once an engine has counted so many tokens in the prompt."""
         exact = max(self.prompt, counted)
-        return replace(self, prompt=exact, prompt_high=exact, tier="C", prompt_floor=None)
+        return replace(self, prompt=exact, prompt_high=exact, tier="C", prompt_floor=None, prompt_ceiling=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,5 +103,7 @@ def with_count(request: Request, model: str, tokens: int, spread: int = 0) -> Re
     if known is None:
         return request
     tier = known.tier if spread else "C"
-    exact = replace(known, prompt=tokens, prompt_high=tokens + spread, tier=tier, prompt_floor=None)
+    exact = replace(
+        known, prompt=tokens, prompt_high=tokens + spread, tier=tier, prompt_floor=None, prompt_ceiling=None
+    )
     return replace(request, estimates={**request.estimates, model: exact})

@@ -173,6 +173,8 @@ def _estimate(
         limit=limit,
         window=window,
     )
+    if estimate.tier == "A":
+        estimate = replace(estimate, prompt_ceiling=experience.tokens.most(model, client.name, measured.counts))
     if chat.media and estimate.tier != "C":
         tokens, high = experience.media.estimate(model, client.name, chat.media)
         estimate = replace(estimate, prompt=estimate.prompt + tokens, prompt_high=estimate.prompt_high + high)

@@ -330,3 +330,20 @@ def test_spread_survives_ratios_off_its_scale() -> None:
     for _ in range(2000):
         spread.learn(1e-9)
     assert spread.high == 1.02
+
+
+THAI = "สวัสดีครับ ผมชื่อสมชาย ทำงานที่กรุงเทพ ".encode() * 40
+"""2,840 tokens with SmolLM2's vocabulary."""
+SHORT_WORDS = b"the of and a to in is you that it " * 40
+
+
+def test_the_most_of_a_prompt_goes_by_kinds_of_bytes_until_prompts_of_its_kind_were_seen() -> None:
+    estimator, model = PromptTokenEstimator(), "HuggingFaceTB/SmolLM2-135M-Instruct"
+    rare, plain = count_text([THAI]), count_text([SHORT_WORDS])
+    for counts, real in ((rare, 2840), (plain, 401), (count_text([b"a" * 4000]), 1000)):
+        assert estimator.most(model, "c", counts) >= real
+    before = estimator.most(model, "c", plain)
+    for _ in range(20):
+        estimator.learn(model, "c", plain, 425)
+    assert 401 <= estimator.most(model, "c", plain) < before, "what was shown is known better"
+    assert estimator.most(model, "c", rare) >= 2840, "what was not shown is as unsure as before"

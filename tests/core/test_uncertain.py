@@ -58,6 +58,16 @@ def test_where_nothing_was_counted_a_quarter_more_is_possible() -> None:
     assert Estimate(1000, 1200, 5, 5, "A").prompt_most == 1600
 
 
+def test_kinds_of_text_that_nothing_was_learned_of_may_have_as_many_as_the_poorest_vocabulary_makes_of_them() -> None:
+    rare = Estimate(300, 350, 50, 50, "A", 100, prompt_ceiling=1200)
+    assert rare.prompt_most == 1200
+    fleet = snapshot(view(offers=(offer(window=1000),)))
+    assert at_stake(plan(), request(estimates={"m": rare}), ROUTE, fleet) == ("m", Stake.OVERFLOW)
+    known = replace(rare, prompt_ceiling=None)
+    assert at_stake(plan(), request(estimates={"m": known}), ROUTE, fleet) == ("m", Stake.NOTHING)
+    assert rare.at_least(900).prompt_most == 900
+
+
 def test_counted_prompts_are_sure() -> None:
     exact = {"m": Estimate(1000, 1000, 50, 50, "C")}
     fleet = snapshot(view(offers=(offer(window=1000),)))

@@ -86,6 +86,7 @@ def test_a_decision_can_be_made_again_from_its_record(request_: Request, admit: 
         "prompt_floor": None,
         "output_roomy": None,
         "output_tight": None,
+        "prompt_ceiling": None,
     }
     assert request["hits"]["rig"] == {"share": 0.9, "trust": 0.95, "pinned": False}
     rig = decision["candidates"][1]

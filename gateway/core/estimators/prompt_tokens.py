@@ -11,7 +11,7 @@ from enum import StrEnum
 from gateway.core.estimators.proportions import Proportions
 from gateway.core.estimators.ratio_spread import RatioSpread
 from gateway.core.estimators.text_counts import TextCounts, count_text
-from gateway.core.estimators.tokenizer_priors import GROUPS, contributions, least_tokens, prior_of
+from gateway.core.estimators.tokenizer_priors import GROUPS, contributions, least_tokens, most_parts, prior_of
 from gateway.core.prefix.anchors import Anchor, AnchorStore
 from gateway.core.prefix.chain import Chain
 
@@ -127,6 +127,22 @@ class PromptTokenEstimator:
         """
         return least_tokens(counts)
 
+    def most(self, model: str, client: str, counts: TextCounts) -> int:
+        """Tokens that such a prompt may have where no part of it was counted.
+
+        What a client showed goes by what that taught; kinds of text that it never showed by the poorest vocabulary.
+        """
+        parts = contributions(prior_of(model), counts)
+        known = self.clients.get((model, client))
+        proportions = self._proportions(model, client)
+        doubts = known.proportions.untaught() if known is not None else _ALL_DOUBT
+        likely = [factor * part for factor, part in zip(proportions.mean, parts, strict=True)]
+        more = [
+            doubt * max(0.0, most - tokens)
+            for doubt, most, tokens in zip(doubts, most_parts(counts), likely, strict=False)
+        ]
+        return math.ceil(sum(likely) + sum(more))
+
     def learn(
         self,
         model: str,
@@ -227,4 +243,5 @@ class PromptTokenEstimator:
 _UNSEEN = RatioSpread().high
 """Safety factor for a client never seen before."""
 _UNTAUGHT = Proportions()
+_ALL_DOUBT = _UNTAUGHT.untaught()
 _STRUCTURE = list(GROUPS).index("structure")

@@ -72,6 +72,10 @@ class Proportions:
         rows = [sum([v * part for v, part in zip(row, parts, strict=True)]) for row in self.variance]
         return sqrt(max(0.0, sum([row * part for row, part in zip(rows, parts, strict=True)])))
 
+    def untaught(self) -> list[float]:
+        """By part, the share (0 to 1) of what was unsure of it at first that prompts have not settled yet."""
+        return [min(1.0, sqrt(max(0.0, row[i]) / _PRIOR[i][i])) for i, row in enumerate(self.variance)]
+
     def learn(self, parts: Sequence[float], exact: float, noise: float) -> None:
         """Move towards an exact count of a prompt with these parts. `noise`: its standard deviation, in tokens."""
         gain = [sum([v * part for v, part in zip(row, parts, strict=True)]) for row in self.variance]
