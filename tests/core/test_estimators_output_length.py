@@ -246,5 +246,5 @@ def test_a_sketch_comes_back_as_it_was_kept(lessons: list[tuple[int, bool]], awa
     ],
 )
 def test_no_sketch_is_made_of_what_none_can_have_held(state: SketchState) -> None:
-    with pytest.raises(ValueError, match="sketch|answers"):
+    with pytest.raises(ValueError, match=r"sketch|answers"):
         SurvivalSketch.restored(state, 0.0)

@@ -6,7 +6,6 @@ from gateway.core.estimators.prompt_tokens import count_text
 from gateway.core.experience import Experience
 
 
-
 def test_a_client_of_odd_prompts_is_not_refused_an_ordinary_one() -> None:
     experience = Experience()
     odd = count_text([b"w " * 600], 1)
@@ -19,7 +18,8 @@ def test_a_client_of_odd_prompts_is_not_refused_an_ordinary_one() -> None:
 
 
 def test_what_is_far_too_long_is_still_known_to_be() -> None:
-    chinese = count_text(["\u4f60\u597d".encode() * 8000], 1)  # of the vocabularies of today, some have half a token a character
+    # Of the vocabularies of today, some have half a token a character.
+    chinese = count_text(["\u4f60\u597d".encode() * 8000], 1)
     assert Experience().estimate("m", "c", chinese).prompt_low > 4096
     english = count_text([b"word " * 20_000], 1)
     assert Experience().estimate("m", "c", english).prompt_low > 4096
