@@ -7,11 +7,11 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -27,6 +27,7 @@ from gateway.config.sizes import Unreadable, parse_duration
 __all__ = ["Polls", "add_parser", "run", "watch"]
 
 _SHORTEST_S = 0.1
+_LOOK_S = 0.05
 _never = threading.Event()
 
 
@@ -64,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
     except NoAnswer as problem:
         print(printable(f"kvgate top: {problem}"), file=sys.stderr)
         return 2
-    with _until_interrupted():
-        watch(polls, Terminal(), lambda: _never.wait(args.interval))
+    with _Stop() as stop:
+        watch(polls, Terminal(), lambda: stop.within(args.interval))
     return 0
 
 
@@ -120,16 +121,34 @@ def watch(polls: Polls, console: Console, rest: Callable[[], bool]) -> None:
                 return
 
 
-@contextmanager
-def _until_interrupted() -> Iterator[None]:
-    """End the block without a trace on Ctrl-C, and on SIGTERM too, so that the terminal is left as it was."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, before)
+class _Stop:
+    """Ctrl-C and SIGTERM as a mark that is looked at between frames.
+
+    As an exception they could come up in a place that swallows it, such as a finalizer, and nothing would end.
+    """
+
+    def __init__(self) -> None:
+        self._came = False
+        self._before: list[tuple[signal.Signals, Any]] = []
+
+    def __enter__(self) -> Self:
+        for which in (signal.SIGINT, signal.SIGTERM):
+            self._before.append((which, signal.signal(which, self._mark)))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        for which, handler in self._before:
+            signal.signal(which, handler)
+
+    def _mark(self, *_: object) -> None:
+        self._came = True
+
+    def within(self, seconds: float) -> bool:
+        """Whether one came by then; says so at once."""
+        end = clock.monotonic() + seconds
+        while not self._came and (left := end - clock.monotonic()) > 0:
+            _never.wait(min(left, _LOOK_S))
+        return self._came
 
 
 def _time_of_day() -> str:
