@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
+from gateway.cli.arguments import reads
 from gateway.cli.model_json import as_json
 from gateway.cli.model_report import ModelReport, memory_of, report, weights_of
 from gateway.cli.model_view import show_model
@@ -22,7 +21,6 @@ from gateway.errors import ConfigError
 
 __all__ = ["add_parser", "run"]
 
-T = TypeVar("T")
 
 _ENGINES = ("vllm", "sglang", "llama.cpp", "ollama")
 _EXAMPLES = """\
@@ -46,21 +44,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("model", metavar="FILE|ID", help="a folder, config.json, .gguf file, or a model's name")
     served = parser.add_argument_group("how it is served")
     served.add_argument("--engine", choices=_ENGINES, help="whose paging (llama.cpp for a GGUF file, else vllm)")
-    served.add_argument("--kv", type=_read(_kv), metavar="FORMAT", help="KV cache: auto (16 bit), fp8, q8_0, q4_0 ...")
+    served.add_argument("--kv", type=reads(_kv), metavar="FORMAT", help="KV cache: auto (16 bit), fp8, q8_0, q4_0 ...")
     served.add_argument("--weights", choices=sorted(WEIGHT_BYTES), default="auto", help="number format of the weights")
-    served.add_argument("--context", type=_read(_context), default=0, metavar="TOKENS",
+    served.add_argument("--context", type=reads(_context), default=0, metavar="TOKENS",
                         help="longest request; with llama.cpp all slots together (the model's own)")  # fmt: skip
-    served.add_argument("--tp", type=_read(_count), metavar="N", help="tensor-parallel devices (all of --devices)")
-    served.add_argument("--pp", type=_read(_count), default=1, metavar="N", help="pipeline-parallel stages (1)")
-    served.add_argument("--slots", type=_read(_count), default=1, metavar="N", help="requests at once, llama.cpp (1)")
-    served.add_argument("--draft", type=_read(parse_whole), default=0, metavar="N",
+    served.add_argument("--tp", type=reads(_count), metavar="N", help="tensor-parallel devices (all of --devices)")
+    served.add_argument("--pp", type=reads(_count), default=1, metavar="N", help="pipeline-parallel stages (1)")
+    served.add_argument("--slots", type=reads(_count), default=1, metavar="N", help="requests at once, llama.cpp (1)")
+    served.add_argument("--draft", type=reads(parse_whole), default=0, metavar="N",
                         help="tokens that the model's own drafting head proposes a step (0)")  # fmt: skip
     room = parser.add_argument_group("how much room there is")
     sizes = room.add_mutually_exclusive_group()
-    sizes.add_argument("--pool", type=_read(parse_bytes), metavar="SIZE", help="KV cache of one device: 6GiB")
-    sizes.add_argument("--memory", type=_read(parse_bytes), metavar="SIZE", help="memory of one device: 24GiB")
+    sizes.add_argument("--pool", type=reads(parse_bytes), metavar="SIZE", help="KV cache of one device: 6GiB")
+    sizes.add_argument("--memory", type=reads(parse_bytes), metavar="SIZE", help="memory of one device: 24GiB")
     sizes.add_argument("--device", metavar="ID", help="a device of the catalogue")
-    room.add_argument("--devices", type=_read(_count), metavar="N", help="how many of it (tp times pp)")
+    room.add_argument("--devices", type=reads(_count), metavar="N", help="how many of it (tp times pp)")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     parser.set_defaults(run=run)
 
@@ -105,18 +103,6 @@ def _report(args: argparse.Namespace, found: FoundModel) -> ModelReport:
         return report(found, deployment, room, args.weights)
     except ValueError as error:
         raise ConfigError(f"{args.model}: {error}") from None
-
-
-def _read(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """`parse` as argparse wants it: what can't be read is said with the way to write it."""
-
-    def read(text: str) -> T:
-        try:
-            return parse(text)
-        except Unreadable as error:
-            raise argparse.ArgumentTypeError(f"{text!r} {error}: {error.hint}") from None
-
-    return read
 
 
 def _context(text: str) -> int:

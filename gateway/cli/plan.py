@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
+from gateway.cli.arguments import reads
 from gateway.cli.plan_report import COUNTS, Wanted, candidates, instances
 from gateway.cli.plan_traffic import Workload, described, from_file, parse_rate
 from gateway.cli.plan_view import as_json, show_plan
@@ -26,7 +26,6 @@ from gateway.errors import ConfigError
 
 __all__ = ["add_parser", "run"]
 
-T = TypeVar("T")
 
 _COUNTED = re.compile(r"(?:(\d+)\s*[x*]\s*)?(\S+)")
 _EXAMPLES = """\
@@ -53,32 +52,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="models of the catalogue, a config.json or .gguf, or one policy file",
     )
     parser.add_argument(
-        "--device", action="append", default=[], metavar="[N x]ID", type=_read(_device),
+        "--device", action="append", default=[], metavar="[N x]ID", type=reads(_device),
         help=f"a device, and how many of it make one instance ({', '.join(map(str, COUNTS))} are tried where it isn't "
         "said); again for each; left out: those with a price, else all of the catalogue",
     )  # fmt: skip
     parser.add_argument("--engine", choices=ENGINES, default="vllm", help="what serves it (vllm)")
     parser.add_argument("--weights", choices=sorted(WEIGHT_BYTES), default="auto", help="number format of the weights")
     parser.add_argument("--kv", choices=sorted(KV_FORMATS), default="auto", help="number format of the KV cache")
-    parser.add_argument("--context", type=_read(parse_tokens), metavar="TOKENS", help="window that the engine is given")
+    parser.add_argument("--context", type=reads(parse_tokens), metavar="TOKENS", help="window that the engine is given")
     parser.add_argument("--running", type=int, metavar="N", help="requests that the engine runs at once")
     load_of = parser.add_argument_group("traffic")
     load_of.add_argument(
-        "--prompt", type=_read(parse_tokens), default=8192, metavar="TOKENS", help="mean prompt (8192)"
+        "--prompt", type=reads(parse_tokens), default=8192, metavar="TOKENS", help="mean prompt (8192)"
     )
-    load_of.add_argument("--output", type=_read(parse_tokens), default=400, metavar="TOKENS", help="mean answer (400)")
-    load_of.add_argument("--cached", type=_read(parse_share), default=0.0, metavar="SHARE",
+    load_of.add_argument("--output", type=reads(parse_tokens), default=400, metavar="TOKENS", help="mean answer (400)")
+    load_of.add_argument("--cached", type=reads(parse_share), default=0.0, metavar="SHARE",
                          help="part of each prompt that is in the prefix cache (0%%; agents reach 90%%)")  # fmt: skip
     load_of.add_argument("--traffic", type=Path, metavar="FILE",
                          help="a journal of this gateway, or lines with input_tokens, output_tokens")  # fmt: skip
     load_of.add_argument("--of", metavar="NAME", help="of a journal, only requests for this name")
-    load_of.add_argument("--rate", type=_read(parse_rate), default=0.0, metavar="N/s", help="requests: 0.5/s, 30/min")
+    load_of.add_argument("--rate", type=reads(parse_rate), default=0.0, metavar="N/s", help="requests: 0.5/s, 30/min")
     goals = parser.add_argument_group("goals and prices")
-    goals.add_argument("--ttft", type=_read(parse_duration), metavar="TIME", default=10.0,
+    goals.add_argument("--ttft", type=reads(parse_duration), metavar="TIME", default=10.0,
                        help="first token, for 95 in 100 requests (10s)")  # fmt: skip
-    goals.add_argument("--tpot", type=_read(parse_duration), metavar="TIME", default=0.1,
+    goals.add_argument("--tpot", type=reads(parse_duration), metavar="TIME", default=0.1,
                        help="time per output token (100ms)")  # fmt: skip
-    goals.add_argument("--price", action="append", default=[], metavar="ID=N", type=_read(_price),
+    goals.add_argument("--price", action="append", default=[], metavar="ID=N", type=reads(_price),
                        help="price of one device an hour, in any currency")  # fmt: skip
     parser.add_argument("--all", action="store_true", help="show what does not fit or falls behind too")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
@@ -152,18 +151,6 @@ def _device_id(name: str, catalogue: Catalogue) -> str:
         near = catalogue.nearest_device(name)
         raise ConfigError(f"the catalogue has no device {name}" + (f"; did you mean {near}?" if near else ""))
     return found.id
-
-
-def _read(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """`parse` as argparse wants it: what can't be read is said with the way to write it."""
-
-    def read(text: str) -> T:
-        try:
-            return parse(text)
-        except Unreadable as error:
-            raise argparse.ArgumentTypeError(f"{text!r} {error}: {error.hint}") from None
-
-    return read
 
 
 def _device(text: str) -> tuple[int | None, str]:

@@ -18,11 +18,12 @@ from rich.live import Live
 
 from gateway import clock
 from gateway.cli.admin_client import AdminClient, NoAnswer, add_admin_option
+from gateway.cli.arguments import reads
 from gateway.cli.printable import printable
 from gateway.cli.terminal import Terminal
 from gateway.cli.top_rates import Rates
 from gateway.cli.top_view import Frame, View
-from gateway.config.sizes import Unreadable, parse_duration
+from gateway.config.sizes import parse_duration
 
 __all__ = ["Polls", "add_parser", "run", "watch"]
 
@@ -40,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "and why. Ctrl-C ends it.",
     )
     add_admin_option(parser)
-    parser.add_argument("--interval", metavar="TIME", type=_interval, default=1.0, help="between looks (default 1s)")
+    parser.add_argument("--interval", metavar="TIME", type=reads(_interval), default=1.0, help="between looks (1s)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--once", action="store_true", help="print one frame and end")
     how.add_argument("--json", action="store_true", help="print what the admin port says, once, as JSON")
@@ -156,7 +157,4 @@ def _time_of_day() -> str:
 
 
 def _interval(text: str) -> float:
-    try:
-        return max(_SHORTEST_S, parse_duration(text))
-    except Unreadable as error:
-        raise argparse.ArgumentTypeError(f"{text!r} {error}: {error.hint}") from None
+    return max(_SHORTEST_S, parse_duration(text))
