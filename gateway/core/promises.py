@@ -6,7 +6,7 @@ With them those who are told to come back form a queue of their own behind the o
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass
 
 __all__ = ["EARLY", "LATE", "Promises"]
@@ -28,11 +28,11 @@ class _Promise:
 class Promises:
     """Promises by client and prompt, bounded. Moments in seconds on one monotonic clock, work in tokens."""
 
-    __slots__ = ("_made", "_order", "_work")
+    __slots__ = ("_made", "_work")
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, int], _Promise] = {}
-        self._order: deque[tuple[float, tuple[str, int]]] = deque()
+        self._made: OrderedDict[tuple[str, int], _Promise] = OrderedDict()
+        """As they were made: nearly in order of their moments, since each is told the end of the line."""
         self._work: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -49,9 +49,8 @@ class Promises:
         self._forget(now)
         self._drop((client, prompt))
         while len(self._made) >= _MOST:
-            self._drop(self._order.popleft()[1])
+            self._drop(next(iter(self._made)))
         self._made[client, prompt] = _Promise(at, model, work)
-        self._order.append((at, (client, prompt)))
         self._work[model] = self._work.get(model, 0) + work
 
     def claim(self, client: str, prompt: int, now: float) -> float | None:
@@ -64,14 +63,15 @@ class Promises:
         if promise is None or now < promise.at - EARLY:
             return None
         self._drop((client, prompt))
-        return promise.at
+        return promise.at if now <= promise.at + LATE else None
 
     def _forget(self, now: float) -> None:
-        """Drop what nobody came for. Moments are nearly in order, since each is told the end of the line."""
-        while self._order and self._order[0][0] + LATE < now:
-            at, key = self._order.popleft()
-            if key in self._made and self._made[key].at == at:
-                self._drop(key)
+        """Drop what nobody came for, first made first."""
+        while self._made:
+            key, promise = next(iter(self._made.items()))
+            if promise.at + LATE >= now:
+                return
+            self._drop(key)
 
     def _drop(self, key: tuple[str, int]) -> None:
         promise = self._made.pop(key, None)

@@ -66,3 +66,21 @@ def test_they_are_bounded() -> None:
     for number in range(10_000):
         promises.make("c", number, "m", 1, at=1000.0, now=0.0)
     assert len(promises) == promises.work("m", 0.0) <= 4096
+
+
+def test_the_last_word_counts_though_the_book_is_full() -> None:
+    promises = Promises()
+    promises.make("c", 0, "m", 1, at=1000.0, now=0.0)
+    for number in range(1, 4096):
+        promises.make("c", number, "m", 1, at=1000.0, now=0.0)
+    promises.make("c", 0, "m", 1, at=1001.0, now=0.0)
+    promises.make("c", 9999, "m", 1, at=1001.0, now=0.0)
+    assert promises.claim("c", 0, 1001.0) == 1001.0
+
+
+def test_a_place_is_not_kept_longer_behind_one_that_is_kept_long() -> None:
+    promises = Promises()
+    promises.make("c", 1, "m", 1, at=150.0, now=100.0)
+    promises.make("c", 2, "m", 1, at=101.0, now=100.0)
+    assert promises.claim("c", 2, 101.1 + LATE) is None
+    assert promises.work("m", 130.0) == 1
