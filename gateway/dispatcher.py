@@ -181,19 +181,19 @@ class Dispatcher:
                     await self._at_the_door(arrival)
                     continue
             self._clients.enter(arrival.request)
+            if self._waiting.length(arrival.request.model) > 1:
+                arrival.ahead = self._line.ahead(arrival.request, self.leases.snapshot())
             pumped = False
         if not pumped:
             await self._pump()
 
     def _turned_away(self, arrival: _Arrival) -> bool:
-        """Whether it gets a no at once; if not, it is noted who stands before it."""
+        """Whether it gets a no at once."""
         leases, now = self.leases, self._now()
         gate = leases.quotas.gate()
         arrival.request, no = self._door.comes(arrival.request, arrival.chain, gate, now, leases.snapshot, self._roll)
         if no is not None:
             self._decline(arrival, no)
-        elif self._waiting.length(arrival.request.model):
-            arrival.ahead = self._line.ahead(arrival.request, leases.snapshot())
         return no is not None
 
     async def _pump(self) -> None:

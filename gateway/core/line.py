@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from gateway.core.experience import Experience
 from gateway.core.fair_share import cost_of
@@ -25,8 +26,8 @@ _SPREAD = 0.1
 """Part of a promised wait by which those who are told the same are spread."""
 _MARGIN = 1.0
 """Seconds more than it should take: of requests of mixed sizes a large one may be the next to end."""
-_COUNTED = 1000
-"""Requests that are counted one by one when somebody asks who is ahead; the rest is taken to be like them."""
+_COUNTED = 64
+"""Requests that are looked at one by one when somebody asks who is ahead; behind them all that wait are."""
 
 
 @dataclass(slots=True)
@@ -71,13 +72,14 @@ class Line:
 
     def ahead(self, request: Request, snapshot: Snapshot) -> Ahead:
         """Who goes before a waiting request, as things stand."""
-        order = self.waiting.in_order(snapshot.now)
-        number, work = 0, 0
-        for other in order:
-            if other.id == request.id or number >= _COUNTED:
+        model, number, work = request.model, 0, 0
+        for other in islice(self.waiting.in_order(snapshot.now), _COUNTED):
+            if other.id == request.id:
                 break
-            if other.model == request.model:
+            if other.model == model:
                 number, work = number + 1, work + cost_of(other)
+        else:
+            number, work = self.waiting.length(model) - 1, self.waiting.work(model) - cost_of(request)
         return Ahead(number, self._seconds(request, snapshot, work))
 
     def by_model(self, snapshot: Snapshot) -> dict[str, Queued]:

@@ -41,3 +41,21 @@ def test_what_is_typical_follows_what_waits() -> None:
     assert line.waiting.typical("m") == (400, 200)
     line.waiting.remove("w3")
     assert line.waiting.typical("m") is None
+
+
+def test_who_is_ahead_is_who_goes_first_and_not_all_who_wait() -> None:
+    line = Line(plan(queue=QueueLimits(length=400)), Experience())
+    for number in range(50):
+        line.waiting.offer(request(f"batch{number}", client="batch"))
+    person = request("person", client="person")
+    line.waiting.offer(person)
+    ahead = line.ahead(person, SEEN)
+    assert ahead.requests <= 1
+    assert ahead.seconds < line.ahead(request("batch49", client="batch"), SEEN).seconds
+
+
+def test_who_is_far_behind_is_taken_to_be_behind_all() -> None:
+    line = full(400, 200, 300)
+    near, far = (line.ahead(request(f"w{number}", prompt=400, output=200), SEEN) for number in (10, 290))
+    assert (near.requests, far.requests) == (10, 299)
+    assert far.seconds > near.seconds
