@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
 
+from gateway.core.flow import due_of
 from gateway.core.request import Request
 
 __all__ = ["Counters", "Stream", "cost_of", "in_turn", "output_of"]
@@ -75,7 +76,7 @@ def in_turn(streams: Iterable[Stream], price: Callable[[Request], float]) -> Ite
     for number, (served, weight, requests) in enumerate(streams):
         first = next(requests, None)
         if first is not None:
-            heap.append((served, _due(first), number, first, weight, requests))
+            heap.append((served, due_of(first), number, first, weight, requests))
     heapify(heap)
     while heap:
         served, _, number, request, weight, requests = heap[0]
@@ -85,11 +86,7 @@ def in_turn(streams: Iterable[Stream], price: Callable[[Request], float]) -> Ite
             heappop(heap)
         else:
             paid = served + price(request) / weight
-            heapreplace(heap, (paid, _due(following), number, following, weight, requests))
-
-
-def _due(request: Request) -> float:
-    return request.due or request.arrival
+            heapreplace(heap, (paid, due_of(following), number, following, weight, requests))
 
 
 def cost_of(request: Request) -> int:

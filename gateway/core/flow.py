@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gateway.core.request import Request
 
-__all__ = ["Flow", "FlowKey", "Place"]
+__all__ = ["Flow", "FlowKey", "Place", "due_of"]
 
 Place = tuple[float, int]
 """When a request is due, and its number in the order of coming: lower goes first."""
@@ -48,8 +48,8 @@ class Flow:
         return min([request.arrival for _, _, request in self._line])
 
     def add(self, request: Request, number: int) -> None:
-        """Take one in. Later attempts count as due when they arrived: they have waited once already."""
-        due = request.arrival if request.attempt or not request.due else request.due
+        """Take one in."""
+        due = due_of(request)
         self._places[request.id] = (due, number)
         insort(self._line, (due, number, request))
 
@@ -74,3 +74,8 @@ class Flow:
 
     def _index(self, request_id: str) -> int:
         return bisect_left(self._line, self._places[request_id])
+
+
+def due_of(request: Request) -> float:
+    """When it should have its first token. Later attempts count from arrival: they have waited once already."""
+    return request.arrival if request.attempt or not request.due else request.due

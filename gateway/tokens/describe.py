@@ -116,6 +116,7 @@ def describe(
         label=_label(client, route, headers),
         arrival=snapshot.now,
         deadline=snapshot.now + plan.queue.wait,
+        due=snapshot.now + (plan.queue.aging if route.ttft is None else route.ttft),
         estimates=estimates,
         max_tokens=chat.max_tokens,
         n=chat.n * chat.prompts if decodes else 1,

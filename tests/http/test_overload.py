@@ -104,6 +104,21 @@ async def test_the_queue_is_by_model(start: Start) -> None:
         assert (await client.reply()).complete
 
 
+async def test_of_one_key_s_requests_the_one_that_is_due_first_goes_first(start: Start) -> None:
+    free = asyncio.Event()
+    engine = vllm(says("a", "b", until=free))
+    rest = "models: [{name: patient, serves: tiny, slo: {ttft: 60s}}, {name: quick, serves: tiny, slo: {ttft: 2s}}]"
+    gateway = await start({"b1": engine}, b1={"running": "1"}, rest=rest)
+    held = [await gateway.begin_chat("runs", model="patient", stream=True)]
+    await engine.asked_for(1)
+    for number, (text, model) in enumerate((("later", "patient"), ("sooner", "quick")), start=1):
+        held.append(await gateway.begin_chat(text, model=model, stream=True))
+        await gateway.until(lambda n=number: gateway.queued == n)
+    free.set()
+    assert [(await client.reply()).status for client in held] == [200] * 3
+    assert [engine.body(n)["messages"][0]["content"] for n in range(3)] == ["runs", "sooner", "later"]
+
+
 async def test_o4_an_idle_key_is_among_the_next_two_whatever_another_has_queued(start: Start) -> None:
     free = asyncio.Event()
     engine = vllm(says("a", "b", until=free), window=32_768)
