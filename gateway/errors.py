@@ -228,6 +228,8 @@ class UpstreamError(GatewayError):
     type = "upstream_error"
     code = "upstream_error"
     started: bool = False
+    unsaid: bool = False
+    """The client's stream is still open and has not been told: the answer may go on elsewhere."""
 
 
 class ConnectFailed(UpstreamError):

@@ -27,15 +27,17 @@ from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
 from gateway.errors import ContextTooLong, GatewayError, Unavailable, UpstreamError
 from gateway.relay.attempt import Outcome, attempt, failure_of
+from gateway.relay.breaking import Breaking
 from gateway.relay.counted import tell_count
 from gateway.relay.downstream import Downstream
 from gateway.relay.ending import counted_in, ended_of, lingers, reported
 from gateway.relay.engine_refusal import engine_refusal, most_telling
-from gateway.relay.errand import Outbound, Upstream, errand_of, prepare
+from gateway.relay.errand import GoesOn, Outbound, Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
 from gateway.relay.questions import Questions
 from gateway.relay.stored import StoredAnswers
+from gateway.relay.stream import tell_broken
 from gateway.relay.waiting import Waiting
 from gateway.relay.wheel import TimerWheel
 from gateway.tokens.describe import describe, route_of
@@ -58,8 +60,8 @@ class Chronicle(Protocol):
     def ended(self, lease: Lease, ended: Ended, note: AccessNote) -> None:
         """An attempt is over."""
 
-    def retried(self, lease: Lease) -> None:
-        """Another attempt follows the one under this lease."""
+    def retried(self, lease: Lease, *, resumes: bool = False) -> None:
+        """Another attempt follows the one under this lease; `resumes`: it goes on in the middle of the answer."""
 
     def left_queue(self, request: Request, note: AccessNote) -> None:
         """The client left before a lease was granted."""
@@ -87,7 +89,8 @@ class Pipeline:
     ) -> None:
         self.upstreams = upstreams
         self.stored = StoredAnswers(upstreams)
-        self.counts = ExactCounts(EngineCounts(Questions(upstreams)), LocalCounts())
+        self._questions = Questions(upstreams)
+        self.counts = ExactCounts(EngineCounts(self._questions), LocalCounts())
         self._measurer = measurer
         self._dispatcher = dispatcher
         self._chronicle = chronicle
@@ -140,6 +143,7 @@ class Pipeline:
         """Attempts, one lease each, until one is answered or none is left."""
         following: Request | None = request
         failure: tuple[Failure, UpstreamError] | None = None
+        breaking = Breaking() if request.resumes else None
         names: dict[str, str] = {}  # the engines' for the model, by the client's
         while following is not None:
             request = following
@@ -149,16 +153,23 @@ class Pipeline:
                 self._chronicle.left_queue(request, inbound.note)
                 raise
             except GatewayError as refused:
+                if breaking is not None and failure is not None and down.shown:
+                    raise self._broke_off(request, failure[1], breaking, inbound, down) from refused
                 error = most_telling(refused, failure, names)
                 raise self._told(request, error, inbound, tried=failure is not None) from refused
             names[lease.decision.served_as or ""] = measured.chat.model
             names[self.upstreams[lease.backend].key or ""] = "[...]"
-            failure = await self._attempt(lease, measured, inbound, down)
+            failure = await self._attempt(lease, measured, inbound, down, breaking)
             if failure is None:
                 return
-            following = self._dispatcher.leases.retry(lease, failure[0].kind, counted=counted_in(failure[0]))
+            if breaking is not None and down.shown:
+                following = self._rest(lease, failure[0], breaking)
+                if following is None:
+                    raise self._broke_off(request, failure[1], breaking, inbound, down)
+            else:
+                following = self._dispatcher.leases.retry(lease, failure[0].kind, counted=counted_in(failure[0]))
             if following is not None:
-                self._chronicle.retried(lease)
+                self._chronicle.retried(lease, resumes=following.resumed > request.resumed)
         if failure is not None:
             error = engine_refusal(*failure, self._dispatcher.leases.try_again_in(lease), names)
             raise self._told(request, error, inbound, tried=True) from failure[1]
@@ -170,6 +181,20 @@ class Pipeline:
         quiet, keepalive = 2 * self._keepalive_s, self._keepalive_s
         with Waiting(down, self._wheel, quiet_s=quiet, keepalive_s=keepalive):
             return await self._dispatcher.submit(request, measured.chain)
+
+    def _rest(self, lease: Lease, failure: Failure, breaking: Breaking) -> Request | None:
+        """The request for what is left of an answer that broke off; None: it ends there."""
+        given = breaking.broke_off()
+        return None if given is None else self._dispatcher.leases.resume(lease, failure.kind, given)
+
+    def _broke_off(
+        self, request: Request, error: UpstreamError, breaking: Breaking, inbound: Inbound, down: Downstream
+    ) -> GatewayError:
+        """Tell the client in its stream that the answer ends in the middle."""
+        error.started = True
+        if breaking.so_far is not None:
+            tell_broken(down, breaking.so_far.shown, error)
+        return self._told(request, error, inbound, tried=True)
 
     def _told(self, request: Request, error: GatewayError, inbound: Inbound, *, tried: bool) -> GatewayError:
         error.decision_id = request.id
@@ -203,28 +228,35 @@ class Pipeline:
         return Subject(request if keeper is None else replace(request, keeper=keeper), route, snapshot)
 
     async def _attempt(
-        self, lease: Lease, measured: Measured, inbound: Inbound, down: Downstream
+        self, lease: Lease, measured: Measured, inbound: Inbound, down: Downstream, breaking: Breaking | None
     ) -> tuple[Failure, UpstreamError] | None:
         """One attempt under one lease, settled whatever happens. Returns a failure that another attempt may mend."""
         upstream, meter = self.upstreams[lease.backend], Meter()
         outcome: Outcome | None = None
         failure: Failure | None = None
         rest: float | None = None
+        open_ = False  # the client waits for the rest
+        goes_on: GoesOn | None = None
         try:
             offer, now = self._dispatcher.leases.offer(lease), int(clock.wall())
-            out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now), self._apart)
+            if breaking is not None:
+                goes_on = await breaking.on(lease, upstream, measured.chat, inbound.body, self._questions)
+            out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now, goes_on), self._apart)
             hooks = self._hooks(lease, meter, down, out)
-            outcome = await attempt(upstream, out, down, meter, hooks, self._apart)
+            outcome = await attempt(upstream, out, down, meter, hooks, self._apart, breaking)
             if outcome.kept is not None:
                 self.stored.note(outcome.kept, lease, measured.chat.model)
         except UpstreamError as error:
             failure, rest = failure_of(upstream, error), error.retry_after
-            if error.started:
+            open_ = error.unsaid or goes_on is not None
+            if error.started and not open_:
                 raise
             return failure, error
         finally:
             # Nothing is awaited here, so no cancellation can come between the attempt and its settlement.
-            ended = ended_of(meter, outcome, failure, rest, shown=down.shown, text_only=not measured.chat.media)
+            ended = ended_of(
+                meter, outcome, failure, rest, shown=down.shown and not open_, text_only=not measured.chat.media
+            )
             if failure is not None and failure.kind is FailureKind.BROKEN:
                 self._suspects.broke(measured.chain.whole, lease.backend, clock.monotonic())
             self._dispatcher.leases.settle(
@@ -251,7 +283,7 @@ class Pipeline:
 
         def progress(tokens: int) -> None:
             self._dispatcher.leases.progress(lease, tokens)
-            if down.shown and inbound.body:
+            if down.shown and inbound.body and not lease.request.resumes:
                 inbound.spend()
                 out.call.spend()
 

@@ -130,4 +130,5 @@ def _route(spec: RouteSpec) -> Route:
         label=Label.parse(spec.data),
         ttft=spec.slo.ttft,
         tpot=spec.slo.tpot,
+        resumes=spec.continuation,
     )

@@ -138,6 +138,7 @@ def _serving(
         aliases=tuple(dict.fromkeys(name for name in names[1:] or names)),
         abilities=able.abilities,
         surfaces=able.surfaces,
+        weight_bits=8.0 * per_weight,
         sources=tuple(sources.items()),
     )
     size = found.size_bytes if found and found.size_bytes else int(model.params_total * per_weight)

@@ -84,6 +84,9 @@ class RouteSpec(Spec):
     """How sensitive its requests are: only backends cleared for at least this see them."""
     slo: SloSpec = SloSpec()
     """What clients of this model hope for."""
+    continuation: bool = False
+    """Whether a streamed answer whose engine fails in the middle goes on in another that serves the same model in the
+    same class of number format. Each answer's text so far is then held until it ends."""
 
 
 class ClassSpec(Spec):

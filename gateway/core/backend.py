@@ -53,6 +53,8 @@ class Offer:
     abilities: frozenset[str] = frozenset()
     surfaces: frozenset[str] | None = None
     """What it may be asked in (chat, messages, embeddings ...); None: not known, anything may be tried."""
+    weight_bits: float = 0.0
+    """Bits a weight, scales included; 0: not known."""
     sources: tuple[tuple[str, str], ...] = ()
     """(fact, where it came from) pairs: ("window", "engine"), ("kv", "catalogue") ..., for `check` and `explain`."""
 

@@ -257,7 +257,7 @@ class Experience:
             # Of an answer that was cut off nobody counted the tokens, only the events.
             output = ended.output_tokens if ended.completed else self.tokens_in(lease, ended.output_tokens)
             per_choice = max(1, output // request.n)
-            self.outputs.learn(key_of(model, request), per_choice, ended.finished, now)
+            self.outputs.learn(key_of(model, request), per_choice + request.given, ended.finished, now)
             self.drained(request.model, now).completed((ended.prompt_tokens or 0) + ended.output_tokens, now)
         if ended.completed and ended.events and ended.output_tokens:
             self.events.setdefault(holder, EventSize()).learn(ended.events, ended.output_tokens)

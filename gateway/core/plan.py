@@ -32,6 +32,8 @@ class Route:
     label: Label = Label.PUBLIC
     ttft: float | None = None
     tpot: float | None = None
+    resumes: bool = False
+    """Whether an answer that breaks off in the middle may go on in another engine."""
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -156,6 +156,12 @@ class Request:
     """When its first token should be there; orders the requests of one session. 0: as soon as it came."""
     media: Media = NO_MEDIA
     """What its prompt holds beside text."""
+    resumes: bool = False
+    """Whether its answer, if it breaks off, may go on in another engine."""
+    resumed: int = 0
+    """How often its answer went on in another engine."""
+    given: int = 0
+    """Tokens of its answer that earlier engines gave; for this attempt they are part of the prompt."""
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
 

@@ -61,9 +61,11 @@ class Chronicle:
             metrics.client_closed(request.model, "stream" if ended.ttft is not None else "prefill")
             self._settle(lease, ended, "client_closed", note)
 
-    def retried(self, lease: Lease) -> None:
-        """Another attempt follows one that failed under this lease."""
+    def retried(self, lease: Lease, *, resumes: bool = False) -> None:
+        """Another attempt follows one that failed under this lease; `resumes`: in the middle of the answer."""
         self._metrics.retried(lease.backend)
+        if resumes:
+            self._metrics.resumed(lease.backend)
 
     def left_queue(self, request: Request, note: AccessNote) -> None:
         """The client left before any backend had the request."""

@@ -33,6 +33,12 @@ _FALLBACK: _Node = {
     "description": "Which other models may answer when no backend of the one asked for works.",
     "schema": {"enum": ["none", "quant", "any"]},
 }
+_CONTINUATION: _Node = {
+    "name": "x-allow-continuation",
+    "in": "header",
+    "description": "Whether a stream whose engine fails in the middle may go on in another, where the model allows it.",
+    "schema": {"enum": ["yes", "no"]},
+}
 _VERSION: _Node = {
     "name": "anthropic-version",
     "in": "header",
@@ -89,7 +95,7 @@ def _operation(route: Route, method: str) -> _Node:
     if route.name in ("models", "model"):
         parameters = [*parameters, _VERSION]
     if route.surface is not None:
-        parameters = [*parameters, _LABEL, _FALLBACK]
+        parameters = [*parameters, _LABEL, _FALLBACK, _CONTINUATION]
     if parameters:
         made["parameters"] = parameters
     if route.name in _OPEN:

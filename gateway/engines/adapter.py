@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from gateway.core.failure import FailureKind
-from gateway.engines.counting import Counting
+from gateway.engines.counting import Counting, Rendering
 from gateway.engines.told import Answer, Facts, FoundModel, Load, Probe
 from gateway.wire.chat_request import ChatRequest
 
@@ -25,6 +25,8 @@ __all__ = [
     "FoundModel",
     "Load",
     "Probe",
+    "Rendering",
+    "Resuming",
     "Traits",
 ]
 
@@ -45,6 +47,11 @@ class Failure:
     blame: bool = False
 
 
+Resuming: TypeAlias = Literal["", "ids", "pieces"]
+"""How an engine takes an answer so far, besides as a last message that is left open (`continue_final_message`): as the
+ids of its tokens, which it tells when asked (`return_token_ids`), or as pieces of text that are a token each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """How an engine behaves.
@@ -56,7 +63,8 @@ class Traits:
     default_slots: assumed when the engine does not tell how many requests it runs. surfaces: names of `wire.surfaces`
     that it is taken to speak where discovery does not tell. also: those that discovery may find besides, as they hang
     on model, version or start options. drops: top-level members that are taken out of every body, since they steer the
-    engine and not the answer. counts_media: what it counts includes the tokens of pictures and sounds.
+    engine and not the answer. counts_media: what it counts includes the tokens of pictures and sounds. resumes: how it
+    goes on best with an answer that another engine began; "" where nothing is known.
     """
 
     shares_prefix: bool
@@ -71,6 +79,7 @@ class Traits:
     also: frozenset[str] = frozenset()
     drops: tuple[str, ...] = ()
     counts_media: bool = False
+    resumes: Resuming = ""
 
 
 class Engine(Protocol):
@@ -132,6 +141,9 @@ class Engine(Protocol):
 
     def surface_headers(self, surface: str) -> Mapping[str, str]:
         """Headers that a request of that surface needs and that are sent where the client gave none of that name."""
+
+    def rendering(self, surface: str, body: bytes) -> Rendering | None:
+        """Have the tokens of a prompt listed, as raw JSON; None where it can't be asked."""
 
     def counting(self, surface: str, body: bytes, served_as: str) -> Counting | None:
         """Have the tokens of a prompt counted that comes as a body of that surface; None where it can't be asked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from gateway.engines.adapter import Answer, Counting, Failure, Load, Probe, Traits
+from gateway.engines.adapter import Answer, Counting, Failure, Load, Probe, Rendering, Traits
 from gateway.engines.failures import classify
 from gateway.engines.rewrites import shared_edits, with_usage
 from gateway.wire.chat_request import ChatRequest
@@ -52,6 +52,11 @@ class Asked:
         if stream and (req.include_usage is None or (req.include_usage is False and not req.stream)):
             edits["stream_options"] = with_usage(req)
         return edits
+
+    def rendering(self, surface: str, body: bytes) -> Rendering | None:
+        """None."""
+        del surface, body
+        return None
 
     def surface_edits(self, surface: str) -> Mapping[str, bytes | None]:
         """What the traits name is dropped."""

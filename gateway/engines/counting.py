@@ -15,9 +15,21 @@ import msgspec
 from gateway.engines.told import Answer, Probe
 from gateway.wire.members import members
 
-__all__ = ["ABSENT", "Counting", "anthropic_count", "asked_whole", "length_of", "picked", "told_as"]
+__all__ = [
+    "ABSENT",
+    "Counting",
+    "Rendering",
+    "anthropic_count",
+    "asked_whole",
+    "length_of",
+    "picked",
+    "tokens_of",
+    "told_as",
+]
 
 Counting: TypeAlias = Generator[Probe, Answer, int | None]
+Rendering: TypeAlias = Generator[Probe, Answer, bytes | None]
+"""The same for the tokens themselves, as a JSON array."""
 
 ABSENT = frozenset((404, 405, 501))
 """Statuses of a server that has no such route."""
@@ -55,13 +67,19 @@ def told_as(answer: Answer) -> int | None:
     return found if found is not None and 0 < found < _MOST else None
 
 
+def tokens_of(answer: Answer) -> bytes | None:
+    """The `tokens` that an answer with 200 lists, as raw JSON, else None."""
+    told = _read(answer)
+    return bytes(told.tokens) if told is not None and bytes(told.tokens).startswith(b"[") else None
+
+
 def length_of(answer: Answer) -> int | None:
     """How many `tokens` an answer with 200 lists, else None."""
-    told = _read(answer)
-    if told is None or not bytes(told.tokens).startswith(b"["):
+    tokens = tokens_of(answer)
+    if tokens is None:
         return None
     try:
-        return len(_TOKENS.decode(told.tokens)) or None
+        return len(_TOKENS.decode(tokens)) or None
     except msgspec.MsgspecError:
         return None
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gateway.engines.adapter import Answer, Counting, Facts, Failure, FailureKind, Load, Probe, Traits
+from gateway.engines.adapter import Answer, Counting, Facts, Failure, FailureKind, Load, Probe, Rendering, Traits
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
 from gateway.engines.failures import classify
-from gateway.engines.llama_cpp_counting import counted
+from gateway.engines.llama_cpp_counting import counted, rendered
 from gateway.engines.llama_cpp_facts import AUTO_SLOTS, abilities_of, found_model, pool_of
 from gateway.engines.metrics_text import samples
 from gateway.engines.rewrites import shared_edits, with_usage
@@ -60,6 +60,7 @@ class LlamaCpp(Asked):
         surfaces=frozenset(("chat", "completions", "responses", "messages", "count_tokens", "tokenize", "detokenize")),
         also=frozenset(("embeddings", "rerank", "transcriptions")),
         drops=("id_slot",),
+        resumes="pieces",
     )
     discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/props"), Probe("GET", "/v1/models"))
     loading: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/slots"), Probe("GET", "/metrics"))
@@ -147,6 +148,10 @@ class LlamaCpp(Asked):
         if stream and not req.stream and req.include_usage is not True:
             edits["stream_options"] = with_usage(req)
         return edits
+
+    def rendering(self, surface: str, body: bytes) -> Rendering | None:
+        """By the template, then the tokenizer."""
+        return rendered(surface, body)
 
     def counting(self, surface: str, body: bytes, served_as: str) -> Counting | None:
         """Its own counts of chats, messages and responses; older builds render and tokenize in two steps."""

@@ -54,6 +54,7 @@ class Vllm(Asked):
         also=frozenset(("embeddings", "rerank", "score", "transcriptions", "translations")),
         # A reused request id kills the engine, a priority jumps its queue, a salt undoes prefix sharing.
         drops=("request_id", "priority", "cache_salt", "kv_transfer_params"),
+        resumes="ids",
     )
     discovery: ClassVar[tuple[Probe, ...]] = (
         Probe("GET", "/v1/models"),

@@ -12,6 +12,7 @@ from dataclasses import replace
 from gateway import clock
 from gateway.core.admission import limits_of
 from gateway.core.backend import Offer
+from gateway.core.continuing import may_resume, others, rest_of
 from gateway.core.decision import Decision
 from gateway.core.estimators.prompt_tokens import TextCounts
 from gateway.core.experience import Experience
@@ -216,6 +217,16 @@ class Leases:
         if kind is FailureKind.BUSY and self.roster.rests(lease.backend, now):
             return replace(request, attempt=request.attempt + 1)  # it said when it may be asked again
         return request.after_failure_on(lease.backend) if ruling.exclude else request
+
+    def resume(self, lease: Lease, kind: FailureKind, given: int) -> Request | None:
+        """The request for the rest of an answer of which `given` tokens are shown; None when there must be none."""
+        request, now = lease.request, self._now()
+        died = kind is FailureKind.BROKEN and self.roster.died(lease.backend, lease.granted_at, now)
+        if not may_resume(kind, request, self._budget, now, excused=died):
+            return None
+        able = (member.backend.name for member in self.roster if member.engine.traits.resumes != "")
+        closed = others(self.offered(), lease.offer, able) | {lease.backend}
+        return rest_of(request, lease.offer.model, given - request.given, closed, now)
 
     def try_again_in(self, lease: Lease) -> int:
         """Seconds after which a request that failed under this lease may be sent again by its client."""

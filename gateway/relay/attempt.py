@@ -10,6 +10,7 @@ from gateway.core.failure import FailureKind
 from gateway.core.patience import first_token_limit, whole_answer_limit
 from gateway.engines.adapter import Failure
 from gateway.errors import AnswerTooLarge, BadStatus, ConnectFailed, NoRoom, NotSpoken, TimedOut, UpstreamError
+from gateway.relay.breaking import Breaking
 from gateway.relay.collect import relay_whole, show_whole
 from gateway.relay.downstream import Downstream
 from gateway.relay.errand import Errand, Outbound, Upstream
@@ -45,9 +46,15 @@ class Outcome:
 
 
 async def attempt(
-    upstream: Upstream, out: Outbound, down: Downstream, meter: Meter, hooks: Hooks, apart: Apart
+    upstream: Upstream,
+    out: Outbound,
+    down: Downstream,
+    meter: Meter,
+    hooks: Hooks,
+    apart: Apart,
+    breaking: Breaking | None = None,
 ) -> Outcome:
-    """Send the request and relay its answer to `down`.
+    """Send the request and relay its answer to `down`; with `breaking`, one that breaks off may go on elsewhere.
 
     Raises UpstreamError (nothing was shown unless its `started` is true) and ClientClosed; cancelled, it closes the
     engine's connection at once.
@@ -67,8 +74,12 @@ async def attempt(
         shown = view
         if over is not None:
             shown = TranslatedStream(view, over.writer(out.context, errand.stamp), form.framing(), form.data)
-        await relay_stream(upstream.pool, call, down, shown, meter, limits, wheel, hooks, framing, errand.hold)
-        return Outcome(_credible(view.usage, errand, meter), view.finish_reason, _kept(out, view))
+        so_far = breaking.begun(out, view, shown) if breaking is not None else None
+        if so_far is not None:
+            view, shown = so_far.view, so_far.shown
+        await relay_stream(upstream.pool, call, down, shown, meter, limits, wheel, hooks, framing, errand.hold, so_far)
+        usage = view.usage if so_far is None or not so_far.resumed else so_far.told
+        return Outcome(_credible(usage, errand, meter), view.finish_reason, _kept(out, view))
     whole = await relay_whole(
         upstream.pool,
         call,

@@ -23,13 +23,14 @@ from gateway.wire.chat_request import ChatRequest
 from gateway.wire.inbound import Inbound
 from gateway.wire.members import Member
 from gateway.wire.multipart import form, with_fields
+from gateway.wire.resuming import after_text, after_tokens, floor_edits
 from gateway.wire.rewriting import Rewriting, Rewritten, rewritten
 from gateway.wire.splice import pieces
 from gateway.wire.surfaces import SURFACES, Kind
 from gateway.wire.translation import Stamp, Translation
 from gateway.wire.translations import spoken_for, translation
 
-__all__ = ["Errand", "Outbound", "Upstream", "errand_of", "prepare"]
+__all__ = ["RESUMABLE", "Errand", "GoesOn", "Outbound", "Upstream", "errand_of", "prepare"]
 
 NOT_THE_CALLERS = dict.fromkeys(("api_base", "api_key", "base_url", "extra_body", "extra_headers"))
 """Members in which some proxies and clients name an address or a credential: no caller decides where a key is sent."""
@@ -37,6 +38,8 @@ BUDGETS = frozenset(("max_tokens", "max_completion_tokens", "n_predict"))
 """Members of which one is kept: leaving the others out takes nothing away."""
 JOINED_BYTES = 128 * 1024
 """Bodies up to this size are joined, and leave in one write with the head; longer ones are sent from where they lie."""
+RESUMABLE = ("chat", "completions")
+"""What an engine can be asked in to go on with an answer."""
 INLINE_BYTES = 48 * 1024
 """Bodies up to this size are made ready on the loop, in well under a millisecond; longer ones in a thread."""
 
@@ -54,6 +57,21 @@ class Upstream:
     engine: Engine
     limits: Limits
     key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GoesOn:
+    """How one engine is asked for the rest of an answer in chunks of `surface`, of which it is given `given` tokens.
+
+    As a message left open with `text`, or as a text completion of the tokens `prompt` (a JSON array). `tail`: what it
+    will say again.
+    """
+
+    surface: str
+    given: int
+    text: str = field(default="", repr=False)
+    tail: str = field(default="", repr=False)
+    prompt: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +93,10 @@ class Errand:
     predicted_ttft: float = 0.0
     predicted_tpot: float = 0.0
     predicted_output: int = 0
+    may_break_off: bool = False
+    """If its answer breaks off, another engine may go on."""
+    goes_on: GoesOn | None = None
+    """Where an answer that broke off goes on; None: it begins."""
 
     @property
     def body(self) -> bytes:
@@ -102,14 +124,21 @@ class Outbound:
     translation: Translation | None = None
     context: object = None
     dropped: tuple[str, ...] = ()
+    ids: bool = False
+    """The engine is asked for token ids, which the client is not to see."""
 
 
-def errand_of(lease: Lease, chat: ChatRequest, inbound: Inbound, offer: Offer | None, now: int) -> Errand:
+def errand_of(
+    lease: Lease, chat: ChatRequest, inbound: Inbound, offer: Offer | None, now: int, goes_on: GoesOn | None = None
+) -> Errand:
     """What to send under this lease: the client's body, and what the decision changes about it.
 
-    `offer` is what the backend offers of the model now; `now` in Unix seconds, for the answer.
+    `offer` is what the backend offers of the model now; `now` in Unix seconds, for the answer; `goes_on` as in Errand.
     """
     decision, footprint = lease.decision, lease.decision.footprint
+    budget = footprint.max_tokens if footprint is not None else None
+    if budget is None and goes_on is not None:
+        budget = _left(lease)
     served_as = decision.served_as or chat.model
     # A fallback is shown under its own name; else the client reads back the name it asked for.
     shown = decision.model if decision.tier > 0 else chat.model
@@ -121,11 +150,20 @@ def errand_of(lease: Lease, chat: ChatRequest, inbound: Inbound, offer: Offer | 
         stamp=Stamp("".join(filter(str.isalnum, lease.id)), now, shown or served_as, chat.stream),
         surfaces=None if offer is None else offer.surfaces,
         alias=shown if shown and shown != served_as else None,
-        max_tokens=footprint.max_tokens if footprint is not None else None,
+        max_tokens=budget,
         predicted_ttft=decision.predicted_ttft or 0.0,
         predicted_tpot=decision.predicted_tpot or 0.0,
         predicted_output=footprint.output if footprint is not None else 0,
+        may_break_off=lease.request.resumes,
+        goes_on=goes_on,
     )
+
+
+def _left(lease: Lease) -> int:
+    """Tokens that the rest of an answer may have: of the client's own budget, else of the window."""
+    footprint, most = lease.decision.footprint, lease.request.max_tokens
+    room = lease.offer.window - (footprint.prompt if footprint is not None else 0)
+    return max(1, room if most is None else min(most, room))
 
 
 async def prepare(upstream: Upstream, errand: Errand, apart: Apart) -> Outbound:
@@ -134,7 +172,7 @@ async def prepare(upstream: Upstream, errand: Errand, apart: Apart) -> Outbound:
     Raises MalformedRequest when it can't be edited, NotSpoken when this engine has no way to be asked for it, NoRoom.
     """
     chat, body = errand.chat, errand.body
-    spoken = spoken_for(chat, errand.surfaces)
+    spoken = spoken_for(chat, errand.surfaces) if errand.goes_on is None else errand.goes_on.surface
     if spoken is None:
         raise NotSpoken(f"the engine does not offer {SURFACES[chat.surface].noun}")
     form = SURFACES[spoken].kind is Kind.FORM
@@ -167,17 +205,23 @@ def _outbound(upstream: Upstream, errand: Errand, spoken: str, found: Rewritten,
     stream = _streams(engine, chat, spoken)
     sent: Sequence[bytes | memoryview]
     dropped: tuple[str, ...] = ()
+    ids = False
     if SURFACES[spoken].kind is Kind.FORM:
         sent = _form(body, errand)
     else:
         edits = {**NOT_THE_CALLERS, **_edits(engine, errand, spoken, stream, found)}
+        if errand.goes_on is not None:
+            edits |= _going_on(errand, errand.goes_on, body, found)
+        ids = _tells_ids(engine, errand, spoken, found)
+        if ids:
+            edits["return_token_ids"] = b"true"
         sent, dropped = pieces(body, edits, found.members), _dropped(found.members, edits)
     whole = b"".join(sent) if len(body) <= JOINED_BYTES else tuple(sent)
-    call = Call(
-        "POST", pool.base + engine.path(spoken), pool.authority, _headers(upstream, errand, spoken, stream), whole
-    )
+    asked = "completions" if errand.goes_on is not None and errand.goes_on.prompt is not None else spoken
+    headers = _headers(upstream, errand, spoken, stream)
+    call = Call("POST", pool.base + engine.path(asked), pool.authority, headers, whole)
     over = translation(chat.surface, spoken) if spoken != chat.surface else None
-    return Outbound(errand, call, stream, spoken, over, found.context, dropped)
+    return Outbound(errand, call, stream, spoken, over, found.context, dropped, ids)
 
 
 def _edits(engine: Engine, errand: Errand, spoken: str, stream: bool, found: Rewritten) -> Mapping[str, bytes | None]:
@@ -189,6 +233,25 @@ def _edits(engine: Engine, errand: Errand, spoken: str, stream: bool, found: Rew
         name, _, _ = _asked(engine, errand, spoken)
         own = {"model": msgspec.json.encode(name)} if name is not None and chat.model else {}
     return {**engine.surface_edits(spoken), **own}
+
+
+def _tells_ids(engine: Engine, errand: Errand, spoken: str, found: Rewritten) -> bool:
+    """Whether the engine is asked for token ids, so that another can go on exactly there."""
+    if not errand.may_break_off or engine.traits.resumes != "ids" or spoken != errand.chat.surface:
+        return False
+    return not errand.chat.tools and all(member.key != "return_token_ids" for member in found.members)
+
+
+def _going_on(errand: Errand, goes_on: GoesOn, body: bytes, found: Rewritten) -> Mapping[str, bytes | None]:
+    """What makes the answer go on from what the client has. Raises NotSpoken where the prompt has no place for that."""
+    left = errand.max_tokens
+    if goes_on.prompt is not None:
+        edits: dict[str, bytes | None] | None = after_tokens(goes_on.prompt, left)
+    else:
+        edits = after_text(goes_on.surface, body, found.members, goes_on.text)
+    if edits is None:
+        raise NotSpoken("its prompt leaves no place for an answer to go on from")
+    return edits | floor_edits(errand.chat, goes_on.given, left)
 
 
 def _form(body: bytes, errand: Errand) -> list[bytes | memoryview]:

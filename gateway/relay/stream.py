@@ -6,6 +6,7 @@ written in one piece, all inside the transport's read callback.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gateway.core.memory import Hold
@@ -24,11 +25,12 @@ from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
 from gateway.wire.error_body import upstream_error
 from gateway.wire.scrub import scrubbed
+from gateway.wire.so_far import SoFar
 from gateway.wire.sse import Framer
 from gateway.wire.stream_view import EventKind, StreamView
 from gateway.wire.translated_stream import Framing
 
-__all__ = ["relay_stream"]
+__all__ = ["relay_stream", "tell_broken"]
 
 _PROGRESS_EVERY = 64  # token events between two calls of Hooks.progress
 _AFTER_DONE_S = 0.25  # an engine that has sent its terminal event has this long to end its body
@@ -48,6 +50,7 @@ async def relay_stream(
     hooks: Hooks = Hooks(),  # noqa: B008 - frozen
     framing: Framing | None = None,
     hold: Hold | None = None,
+    so_far: SoFar | None = None,
 ) -> None:
     """Send `call` and relay the event stream that answers it; returns when the client has been given all of it.
 
@@ -58,10 +61,23 @@ async def relay_stream(
     terminal event leaves in one write with the end of the body: many clients close as soon as they see it.
     What a translation keeps of the stream is charged to `hold`; over `limits.answer_bytes` of it, or without room,
     AnswerTooLarge and NoRoom end the stream in the same way.
+    With `so_far`, a client that was shown text is told nothing of a failure: its stream stays open, and StreamBroken is
+    raised with `unsaid` true, for another engine to go on or for `tell_broken`.
     The end of the body without a finish_reason or `[DONE]` is a failure. Raises ClientClosed when the client is gone
     or reads nothing for `limits.write_s` seconds. Cancelled, it closes the engine's connection at once.
     """
-    await StreamExchange(pool, call, down, view, meter, limits, wheel, hooks, framing or Framer(), hold or Hold()).run()
+    await StreamExchange(
+        pool, call, down, view, meter, limits, wheel, hooks, framing or Framer(), hold or Hold(), so_far
+    ).run()
+
+
+def tell_broken(down: Downstream, shown: StreamView, error: UpstreamError) -> None:
+    """End a stream that broke off and goes on nowhere: an error event of its format, and a cut connection."""
+    try:
+        if not down.closed:
+            down.write(shown.failure(error) or down.dialect.event(error))
+    finally:
+        down.cut_off()
 
 
 class StreamExchange(ClientExchange):
@@ -79,13 +95,15 @@ class StreamExchange(ClientExchange):
         hooks: Hooks,
         framing: Framing,
         hold: Hold,
+        so_far: SoFar | None,
     ) -> None:
         super().__init__(pool, call, down, meter, limits, wheel)
         self._view = view
         self._keeping = Keeping(view, hold, limits.answer_bytes)
         self._hooks = hooks
         self._framer = framing
-        self._held: list[bytes] | None = []  # None once the status line is out
+        self._so_far = so_far
+        self._held: list[bytes] | None = None if down.shown else []  # None once the status line is out
         self._held_bytes = 0
         self._milestone = 1  # tokens at which a hook is called next
         self._engine_message = ""
@@ -148,7 +166,7 @@ class StreamExchange(ClientExchange):
         if self._held is None and self._view.terminal:
             self._end_well()
         else:
-            super().lost(error)
+            self._breaks(error)
 
     def last_words(self, error: StreamBroken) -> None:
         """The error as an event of its own; an unfinished event before it was never sent on."""
@@ -167,7 +185,19 @@ class StreamExchange(ClientExchange):
 
     # --- inside ---
 
-    def _pass_on(self, events: list[bytes]) -> None:
+    def _breaks(self, error: UpstreamError) -> None:
+        """The client is told, unless the answer may go on elsewhere."""
+        if self._so_far is None or not self.down.shown or self._unsent or self.down.closed:
+            super().lost(error)
+            return
+        unsaid = StreamBroken(self._engine_message or error.message, code=error.code, reason=error.reason)
+        unsaid.started = unsaid.unsaid = True
+        unsaid.__cause__ = error
+        self.fail(unsaid)
+
+    def _pass_on(self, events: Sequence[bytes]) -> None:
+        if self._so_far is not None:
+            events = self._so_far.take(events)
         see = self._view.see
         out: list[bytes] = []
         tokens = 0
@@ -263,7 +293,7 @@ class StreamExchange(ClientExchange):
 
     def _engine_error(self, error: dict[str, Any]) -> None:
         self._engine_message = scrubbed(str(error.get("message") or ""))
-        super().lost(in_stream(error))
+        self._breaks(in_stream(error))
 
     def _end_well(self) -> None:
         if self._ending:

@@ -46,11 +46,21 @@ def natural_tokens(prompt: bytes, choice: int = 0) -> int:
     return min(LONGEST_TOKENS, max(1, round(MEDIAN_TOKENS * math.exp(chance.gauss(0.0, SPREAD)))))
 
 
-def write_answer(prompt: bytes, choice: int, natural: int, limit: int, stops: Sequence[str] = ()) -> Answer:
-    """The answer to `prompt`: `natural` tokens, at most `limit`, or up to the first of `stops`."""
-    tokens = min(natural, limit)
+def write_answer(
+    prompt: bytes, choice: int, natural: int, limit: int, stops: Sequence[str] = (), said: str = ""
+) -> Answer:
+    """The answer to `prompt`: `natural` tokens, at most `limit`, or up to the first of `stops`.
+
+    `said`: how it has begun; then it is the rest, if it begins like that.
+    """
     chance = random.Random(xxhash.xxh3_64_intdigest(prompt, choice + 1_000_003))
-    text = "".join(chance.choices(WORDS, k=tokens))
+    before = -(-len(said) // BYTES_PER_TOKEN)
+    text = "".join(chance.choices(WORDS, k=min(natural, before + limit)))
+    if said and text.startswith(said):
+        text, natural = text[len(said) :], max(natural - before, 1)
+        text = (text or " ").ljust(-(-len(text) // BYTES_PER_TOKEN) * BYTES_PER_TOKEN)[: limit * BYTES_PER_TOKEN]
+    else:
+        text = text[: limit * BYTES_PER_TOKEN]
     found = [(at, stop) for stop in stops if stop and (at := text.find(stop)) >= 0]
     if found:
         at, stop = min(found)

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from gateway.sim.answer import Answer, natural_tokens, write_answer
+from gateway.sim.answer import LONGEST_TOKENS, Answer, natural_tokens, write_answer
 from gateway.sim.api_error import ApiError, bad_value, context_too_long, from_decoding, unknown_model
-from gateway.sim.rendering import Message, render_chat, render_prompt
+from gateway.sim.rendering import Message, begun, render_chat, render_prompt
 from gateway.sim.text import BYTES_PER_TOKEN
 
 __all__ = ["Ask", "read_chat", "read_completion"]
@@ -34,11 +34,14 @@ class _Body(msgspec.Struct, kw_only=True):
     stream_options: _StreamOptions | None = None
     stop: str | list[str] | None = None
     ignore_eos: bool = False
+    return_token_ids: bool | None = None
 
 
 class _ChatBody(_Body, kw_only=True):
     messages: list[Message]
     tools: list[Any] | None = None
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
 
 
 class _CompletionBody(_Body, kw_only=True):
@@ -59,6 +62,7 @@ class Ask:
     stream: bool
     include_usage: bool
     continuous_usage: bool
+    token_ids: bool = False
 
     @property
     def prompt_tokens(self) -> int:
@@ -80,9 +84,20 @@ def read_chat(body: bytes, model: str, max_model_len: int, answer_tokens: int | 
         parts = message.content if isinstance(message.content, list) else ()
         if any(part.get("type", "text") != "text" for part in parts):
             raise ApiError(400, f"{model} is not a multimodal model", "BadRequestError")
-    prompt = render_chat(decoded.messages, decoded.tools)
+    prompt = _rendered(decoded)
     wanted = decoded.max_tokens if decoded.max_completion_tokens is None else decoded.max_completion_tokens
     return _ask(True, [prompt], decoded, wanted, max_model_len, answer_tokens)
+
+
+def _rendered(body: _ChatBody) -> bytes:
+    """The prompt; with `continue_final_message` it ends in the middle of the last message."""
+    if not body.continue_final_message:
+        return render_chat(body.messages, body.tools)
+    if body.add_generation_prompt:
+        raise bad_value("Cannot set both `continue_final_message` and `add_generation_prompt` to True.", "body", None)
+    before, last = body.messages[:-1], body.messages[-1:]
+    said = last[0].content if last and isinstance(last[0].content, str) else ""
+    return render_chat(before, body.tools) + said.encode()
 
 
 def read_completion(body: bytes, model: str, max_model_len: int, answer_tokens: int | None) -> Ask:
@@ -138,10 +153,11 @@ def _ask(
         limit = wanted or max_model_len - tokens
         choices = []
         for choice in range(body.n or 1):
-            natural = natural_tokens(prompt, choice) if answer_tokens is None else answer_tokens
+            asked, said = begun(prompt)
+            natural = natural_tokens(asked, choice) if answer_tokens is None else answer_tokens
             if body.ignore_eos:
-                natural = limit + 1
-            choices.append(write_answer(prompt, choice, natural, limit, stops))
+                natural = LONGEST_TOKENS + limit
+            choices.append(write_answer(asked, choice, natural, limit, stops, said))
         answers.append(tuple(choices))
     options = body.stream_options or _StreamOptions()
     return Ask(
@@ -151,4 +167,5 @@ def _ask(
         stream=bool(body.stream),
         include_usage=options.include_usage,
         continuous_usage=options.continuous_usage_stats,
+        token_ids=bool(body.return_token_ids),
     )

@@ -9,6 +9,7 @@ from gateway.sim.answer import Answer
 from gateway.sim.ask import Ask
 from gateway.sim.engine_model import Finished
 from gateway.sim.openai_shapes import Chunks, Usage
+from gateway.sim.rendering import whole_ids
 from gateway.sim.sequence import SimRequest
 from gateway.sim.text import BYTES_PER_TOKEN, ByteText
 
@@ -38,12 +39,13 @@ class TokenStream:
 class Choice:
     """One answer in the making."""
 
-    __slots__ = ("answer", "cached", "index", "made", "request")
+    __slots__ = ("answer", "cached", "index", "made", "prompt", "request")
 
     def __init__(self, index: int, ident: str, prompt: bytes, answer: Answer) -> None:
         """`ident` is the engine's own name for it, unique among all requests."""
         self.index = index
         self.answer = answer
+        self.prompt = prompt
         self.made = 0
         self.cached = 0
         text = ByteText(prompt + answer.generated.encode())
@@ -100,13 +102,20 @@ class Generation:
         if not self._greeted:
             self._greeted = True
             for each in self.choices:
-                stream.write(self._chunks.role(each.index, self._usage(0) if carried else None))
+                stream.write(self._chunks.role(each.index, self._usage(0) if carried else None, self._ids(each.prompt)))
         text = choice.answer.piece(start, choice.made)
         if text or last:
             usage = self._usage(choice.made) if carried else None
-            stream.write(self._chunks.piece(choice.index, text, choice.answer if last else None, usage))
+            made = choice.answer.generated[start * BYTES_PER_TOKEN : choice.made * BYTES_PER_TOKEN]
+            ids = self._ids(made.encode())
+            prompt = self._ids(choice.prompt) if not start and not self.ask.chat else "null"
+            stream.write(self._chunks.piece(choice.index, text, choice.answer if last else None, usage, ids, prompt))
         if self.cut_after is not None and choice.made >= self.cut_after:
             stream.cut()
+
+    def _ids(self, text: bytes) -> str:
+        """Ids that give the text back when they come as a prompt, as far as they were asked for."""
+        return str(whole_ids(text)).replace(" ", "") if self.ask.token_ids else "null"
 
     def _usage(self, completion: int) -> Usage:
         first_of_prompt = self.choices[:: len(self.ask.answers[0])]

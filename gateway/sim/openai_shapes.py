@@ -100,23 +100,34 @@ class Chunks:
         self._chat = chat
         self._fingerprint = "" if include_usage else f',"system_fingerprint":"{FINGERPRINT}"'
 
-    def role(self, index: int, usage: Usage | None) -> bytes:
-        """First chunk of a chat choice."""
+    def role(self, index: int, usage: Usage | None, prompt: str = "null") -> bytes:
+        """First chunk of a chat choice; `prompt`: its token ids, where they were asked for."""
         choice = f'{{"index":{index},"delta":{{"role":"assistant","content":""}},"logprobs":null,"finish_reason":null}}'
-        tail = ',"prompt_token_ids":null,"prompt_text":null'
+        tail = f',"prompt_token_ids":{prompt},"prompt_text":null'
         return f"{self._head}{choice}]{_running(usage)}{tail}}}\n\n".encode()
 
-    def piece(self, index: int, text: str, answer: Answer | None, usage: Usage | None) -> bytes:
-        """A piece of text; with `answer`, the last one of its choice. `usage` where every chunk is to carry it."""
+    def piece(
+        self,
+        index: int,
+        text: str,
+        answer: Answer | None,
+        usage: Usage | None,
+        ids: str = "null",
+        prompt: str = "null",
+    ) -> bytes:
+        """A piece of text; with `answer`, the last one of its choice. `usage` where every chunk is to carry it.
+
+        `ids` of its tokens, and of the prompt's in the first chunk of a text completion, where they were asked for.
+        """
         reason = "null" if answer is None else f'"{answer.finish_reason}"'
         stop = "null" if answer is None else json.dumps(answer.stop_reason)
         if self._chat:
             delta = f'{{"content":"{text}"}}' if text else "{}"
             end = "" if answer is None else f'"stop_reason":{stop},'
-            choice = f'"delta":{delta},"logprobs":null,"finish_reason":{reason},{end}"token_ids":null'
+            choice = f'"delta":{delta},"logprobs":null,"finish_reason":{reason},{end}"token_ids":{ids}'
         else:
             choice = f'"text":"{text}","logprobs":null,"finish_reason":{reason},"stop_reason":{stop}'
-            choice += ',"prompt_token_ids":null,"token_ids":null'
+            choice += f',"prompt_token_ids":{prompt},"token_ids":{ids}'
         tail = "" if answer is None else self._fingerprint
         return f'{self._head}{{"index":{index},{choice}}}]{_running(usage)}{tail}}}\n\n'.encode()
 

@@ -15,7 +15,7 @@ import msgspec
 
 from gateway.sim.text import BYTES_PER_TOKEN
 
-__all__ = ["HEADER_TOKENS", "Message", "render_chat", "render_prompt", "token_ids"]
+__all__ = ["HEADER_TOKENS", "Message", "begun", "render_chat", "render_prompt", "token_ids", "whole_ids"]
 
 HEADER_TOKENS = 4
 """Tokens that the template adds to each message."""
@@ -40,6 +40,19 @@ def render_chat(messages: Iterable[Message], tools: object = None) -> bytes:
     return b"".join(parts)
 
 
+def begun(prompt: bytes) -> tuple[bytes, str]:
+    """A prompt up to its last answer, and how that begins where the prompt ends in the middle of it; else nothing."""
+    header = _header("assistant")
+    at = prompt.rfind(header)
+    end = at + len(header)
+    if at < 0 or end == len(prompt):
+        return prompt, ""
+    try:
+        return prompt[:end], prompt[end:].rstrip(b"\0").decode("ascii")
+    except UnicodeDecodeError:
+        return prompt, ""
+
+
 def render_prompt(prompt: str | list[int]) -> bytes:
     """A plain prompt, given as text or as token ids."""
     if isinstance(prompt, str):
@@ -50,6 +63,12 @@ def render_prompt(prompt: str | list[int]) -> bytes:
 def token_ids(rendered: bytes) -> list[int]:
     """Ids of the tokens; equal text has equal ids, though not the other way round."""
     return [ident % VOCABULARY for ident in struct.unpack(f"<{len(rendered) // BYTES_PER_TOKEN}I", rendered)]
+
+
+def whole_ids(rendered: bytes) -> list[int]:
+    """Ids of the tokens from which `render_prompt` makes the same bytes, unlike those of a vocabulary."""
+    whole = rendered + b"\0" * (-len(rendered) % BYTES_PER_TOKEN)
+    return list(struct.unpack(f"<{len(whole) // BYTES_PER_TOKEN}I", whole))
 
 
 def _header(role: str) -> bytes:

@@ -81,6 +81,7 @@ class Metrics:
         self._refusals = self._counter("kvgate_refusals", "Requests turned down.", ("reason",))
         self._counts = self._counter("kvgate_exact_counts", "Prompts to be counted, by whom.", ("by", "outcome"))
         self._retries = self._counter("kvgate_retries", "Attempts after a failed one, by its backend.", one)
+        self._resumed = self._counter("kvgate_resumed", "Answers that broke off there and went on elsewhere.", one)
         self._ttft = self._histogram("kvgate_ttft_seconds", "From sending to the first token.", mb, _TTFT)
         self._tpot = self._histogram("kvgate_tpot_seconds", "Mean time per output token after the first.", mb, _TPOT)
         self._queued = self._histogram("kvgate_queue_seconds", "From arrival to being sent.", mb, _QUEUE)
@@ -101,6 +102,7 @@ class Metrics:
         for family in (self._requests, self._failures, self._truncated, self._tokens, self._prefix, self._closed):
             family.keep(self._known)
         self._retries.keep(self._known)
+        self._resumed.keep(self._known)
         for histogram in (self._ttft, self._tpot, self._queued):
             histogram.keep(self._known)
 
@@ -155,6 +157,10 @@ class Metrics:
     def retried(self, backend: str) -> None:
         """Another attempt follows one that failed on this backend."""
         self._retries.at(self._known.backend(backend)).inc()
+
+    def resumed(self, backend: str) -> None:
+        """An answer that broke off on this backend goes on in another."""
+        self._resumed.at(self._known.backend(backend)).inc()
 
     def client_closed(self, model: str, stage: str) -> None:
         """A client left: while "queued", in "prefill", or in the "stream"."""

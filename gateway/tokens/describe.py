@@ -11,6 +11,7 @@ from dataclasses import replace
 from gateway.core.admission import class_named
 from gateway.core.boundary import Label
 from gateway.core.context_cap import narrowest
+from gateway.core.continuing import can_break_off
 from gateway.core.estimators.answer_shape import AnswerShape
 from gateway.core.experience import Experience
 from gateway.core.plan import Plan, Route
@@ -108,7 +109,7 @@ def describe(
     }
     klass = client.klass or route.klass
     context, bound = narrowest(client.context, class_named(plan, klass))
-    return Request(
+    request = Request(
         id=request_id,
         model=route.name,
         client=client.name,
@@ -133,6 +134,7 @@ def describe(
         media=chat.media,
         placement=measured.chain.head,
     )
+    return replace(request, resumes=True) if can_break_off(route, request) and _may_go_on(headers) else request
 
 
 def _output_limit(asked: int | None, route: Route) -> int | None:
@@ -216,6 +218,14 @@ def _label(client: Client, route: Route, headers: Mapping[str, str]) -> Label:
         return max(label, Label.parse(asked))
     except ValueError as error:
         raise MalformedRequest(f"x-data-label: {error}", param="x-data-label") from None
+
+
+def _may_go_on(headers: Mapping[str, str]) -> bool:
+    """Whether the caller lets an answer that breaks off go on in another engine."""
+    said = headers.get("x-allow-continuation", "yes").strip().lower()
+    if said not in ("yes", "no"):
+        raise MalformedRequest("x-allow-continuation is yes or no", param="x-allow-continuation")
+    return said == "yes"
 
 
 def _consent(route: Route, headers: Mapping[str, str]) -> Consent:
