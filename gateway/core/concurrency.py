@@ -93,7 +93,8 @@ class GradientLimit:
 
     __slots__ = ("_limit", "_long", "_short")
 
-    START, LEAST = 4.0, 1.0
+    START = 4.0
+    LEAST = 1.0
     TOLERANCE = 1.5
     """Times the usual seconds that are not yet a sign of too many."""
 

@@ -40,7 +40,8 @@ class Flow:
 
     def __iter__(self) -> Iterator[Request]:
         """Them in order."""
-        return (request for _, _, request in self._line)
+        for _, _, request in self._line:
+            yield request
 
     @property
     def oldest(self) -> float:
@@ -70,7 +71,8 @@ class Flow:
 
     def placed(self, first: int = 0) -> Iterator[tuple[Place, Request]]:
         """Each with its place, from the one at index `first` on."""
-        return ((entry[:2], entry[2]) for entry in islice(self._line, first, None))
+        for entry in islice(self._line, first, None):
+            yield entry[:2], entry[2]
 
     def _index(self, request_id: str) -> int:
         return bisect_left(self._line, self._places[request_id])

@@ -243,7 +243,9 @@ class Waiting:
                 yield self._of[name].get(name)
         if len(self._of) == 1:  # an idle gateway's arrival: nothing to put in order
             for flow in self._of.values():
-                yield from (request for request in flow if request.id not in first)
+                for request in flow:
+                    if request.id not in first:
+                        yield request
             return
         classes = (
             (self._classes_served.served[klass], self._weight(klass), self._clients(klass, skipped))
@@ -326,8 +328,8 @@ _LEAST_WEIGHT = 1e-9
 def _by_place(flows: Mapping[str, Flow], skipped: set[str], client: str) -> Iterator[Request]:
     """The requests of one session, over all models, as they are due."""
     lines = [_unless(flow, skipped, client) for flow in flows.values()]
-    placed = lines[0] if len(lines) == 1 else merge(*lines, key=itemgetter(0))
-    return (request for _, request in placed)
+    for _, request in lines[0] if len(lines) == 1 else merge(*lines, key=itemgetter(0)):
+        yield request
 
 
 def _unless(flow: Flow, skipped: set[str], client: str) -> Iterator[tuple[Place, Request]]:

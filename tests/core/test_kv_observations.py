@@ -40,6 +40,7 @@ SETTINGS = {"draft_tokens", "slots", "unified", "micro_batch", "batched_tokens",
     "prefix_caching",
     "state_element_bytes",
 }
+SWITCHES = {"unified", "prefix_caching"}
 
 
 def settings(row: dict[str, str]) -> dict[str, float]:
@@ -49,7 +50,11 @@ def settings(row: dict[str, str]) -> dict[str, float]:
 def planned(row: dict[str, str]) -> PoolPlan:
     known = catalog.known_model(row["model"])
     model = known if known is not None else ModelShape(row["model"], ELSEWHERE[row["model"]])
-    given: dict[str, Any] = {name: int(value) for name, value in settings(row).items() if name in SETTINGS}
+    given: dict[str, Any] = {
+        name: bool(value) if name in SWITCHES else int(value)
+        for name, value in settings(row).items()
+        if name in SETTINGS
+    }
     if row["engine"] == "vllm":
         given.pop("block", None)
     return plan_pool(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gateway.core.weighing import Weighing
 
@@ -18,7 +17,10 @@ class CompletionTime:
     by prefills that cut in. First token alone would pile long answers on the device that reads fastest.
     """
 
-    name: ClassVar[str] = "completion_time"
+    @property
+    def name(self) -> str:
+        """What the trace calls it."""
+        return "completion_time"
 
     def seconds(self, weighing: Weighing) -> float:
         """TTFT + output * TPOT."""

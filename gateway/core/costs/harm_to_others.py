@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gateway.core.weighing import Weighing
 
@@ -18,7 +17,11 @@ class HarmToOthers:
     """
 
     weight: float = 0.35
-    name: ClassVar[str] = "harm_to_others"
+
+    @property
+    def name(self) -> str:
+        """What the trace calls it."""
+        return "harm_to_others"
 
     def seconds(self, weighing: Weighing) -> float:
         """`weight` times decoding sequences times (prefill + output * lengthening of a step)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gateway.core.weighing import Weighing
 
@@ -20,7 +19,11 @@ class MovePenalty:
 
     share: float = 0.10
     floor: float = 0.15
-    name: ClassVar[str] = "move_penalty"
+
+    @property
+    def name(self) -> str:
+        """What the trace calls it."""
+        return "move_penalty"
 
     def seconds(self, weighing: Weighing) -> float:
         """0 at home, or when the prompt has no home."""

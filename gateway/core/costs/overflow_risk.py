@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gateway.core.weighing import Weighing
 
@@ -19,7 +18,11 @@ class OverflowRisk:
     """
 
     attempt: float = 2.0
-    name: ClassVar[str] = "overflow_risk"
+
+    @property
+    def name(self) -> str:
+        """What the trace calls it."""
+        return "overflow_risk"
 
     def seconds(self, weighing: Weighing) -> float:
         """0 when all of it fits."""

@@ -141,7 +141,7 @@ class PromptTokenEstimator:
             doubt * max(0.0, most - tokens)
             for doubt, most, tokens in zip(doubts, most_parts(counts), likely, strict=False)
         ]
-        return math.ceil(sum(likely) + sum(more))
+        return math.ceil(sum(likely, 0.0) + sum(more, 0.0))
 
     def learn(
         self,
