@@ -307,7 +307,7 @@ class Dispatcher:
         if arrival.looked_at != version:
             arrival.looked_at = version
             models = tuple(request.estimates)
-            hits = self.leases.experience.hits(arrival.chain, models, snapshot.views)
+            hits = self.leases.experience.hits(arrival.chain, models, snapshot.views, snapshot.now)
             if hits != request.hits:
                 arrival.request = replace(request, hits=hits)
                 if request.id in self._waiting:

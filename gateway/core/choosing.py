@@ -28,8 +28,8 @@ def cheapest(weighed: Sequence[Weighing]) -> Weighing:
 def choose(open_: Sequence[Weighing], best: Weighing, roll: float) -> Weighing:
     """Pick among the open backends that cost about as much as the best of them.
 
-    A cold prompt goes where its hash points, so that every gateway sends the same new prefix to the same backend; among
-    equally warm ones `roll` picks.
+    A conversation stays where it was. Else a cold prompt goes where its hash points, so that every gateway sends the
+    same new prefix to the same backend; among equally warm ones `roll` picks.
     """
     if len(open_) == 1:
         return best
@@ -42,6 +42,11 @@ def choose(open_: Sequence[Weighing], best: Weighing, roll: float) -> Weighing:
     equals = [w for w in open_ if w.total <= worst and w.cached == cached]
     if len(equals) == 1:
         return best
+    home = best.ask.request.home
+    if home is not None:
+        for weighing in equals:
+            if weighing.view.backend.name == home:
+                return weighing
     if cached == 0 and placement:
         return rendezvous(equals, placement)
     return equals[int(roll * len(equals))]

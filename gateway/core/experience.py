@@ -24,10 +24,11 @@ from gateway.core.pace import Pace
 from gateway.core.prefix.chain import Chain
 from gateway.core.prefix.index import PrefixIndex
 from gateway.core.prefix.leaders import Leaders
-from gateway.core.prefix.reuse import Match
+from gateway.core.prefix.reuse import Match, bin_of
 from gateway.core.prefix.sharing import Sharing
 from gateway.core.prefix.trust import PrefixTrust
 from gateway.core.request import Estimate, Hit, Request
+from gateway.core.sessions import Sessions
 from gateway.core.snapshot import BackendView, Snapshot
 from gateway.core.truncation import was_cut
 
@@ -47,6 +48,7 @@ class Experience:
         self.prefixes = PrefixIndex(entries)
         self.trust = PrefixTrust()
         self.leaders = Leaders()
+        self.sessions = Sessions()
         self.lessons = 0
         """Answers learned from."""
         self.paces: dict[str, Pace] = {}
@@ -121,10 +123,13 @@ class Experience:
         """Changes whenever `hits` could answer differently."""
         return self.prefixes.version + self.leaders.version, self.trust.version
 
-    def hits(self, chain: Chain, models: Sequence[str], views: Iterable[BackendView]) -> Mapping[str, Hit]:
+    def hits(
+        self, chain: Chain, models: Sequence[str], views: Iterable[BackendView], now: float | None = None
+    ) -> Mapping[str, Hit]:
         """What each backend is believed to hold of this prompt, for the first of `models` that it serves.
 
-        By backend name.
+        By backend name. `now` (seconds, monotonic) says how long others have been idle that it would push out; without
+        it nothing is said of those.
         """
         holders = {}
         for view in views:
@@ -134,14 +139,23 @@ class Experience:
         hits, leading = {}, bool(self.leaders)
         for holder, match in self.prefixes.match(chain, holders).items():
             more = awaited(self.leaders, self.trust, holder, chain, match) if leading else NOTHING_AWAITED
-            if match.bytes or more[0]:
+            evicts = self._evicts(holder, match, now) if match.displaced is not None and now is not None else 0.0
+            if match.bytes or more[0] or evicts:
                 trust = self.trust.share(holder, match)
                 sharing = self._sharing.get(holder)
                 held = sharing.held(chain, match.pinned) if sharing is not None else 0
                 # What is pinned was used last of all; an engine that did not share that shares nothing.
                 pinned = match.pinned / match.total * self.trust.probability(holder, 0)
-                hits[holders[holder]] = Hit(match.share, trust, pinned, held, *more)
+                hits[holders[holder]] = Hit(match.share, trust, pinned, held, *more, evicts)
         return hits
+
+    def _evicts(self, holder: str, match: Match, now: float) -> float:
+        """Tokens that this prompt would push out there and that somebody would have come back for."""
+        if match.displaced is None:
+            return 0.0
+        kept = self.trust.probability(holder, bin_of(1.0))  # what lost its place may be held in the engine's memory
+        there = self.trust.probability(holder, 0)
+        return match.displaced_tokens * self.sessions.comes_back(match.displaced, now) * there * (1.0 - kept)
 
     def expects(self, request: Request, chain: Chain, decision: Decision, view: BackendView) -> None:
         """A request was admitted and is about to be sent: those that are decided upon after it may wait for its prefix.
@@ -165,6 +179,8 @@ class Experience:
             sequences = (view.kept or view.slots) if view.backend.keeps_sequences else None
             self.prefixes.register(holder, view.pool, sequences)
         footprint = lease.decision.footprint
+        if lease.request.thread:
+            lease.divergence = self.sessions.sent(lease.request, lease.chain, lease.backend, lease.granted_at)
         self._told[lease.id] = self.prefixes.match(lease.chain, (holder,))[holder]
         if footprint is not None:
             self.prefixes.begin(holder, lease.chain, footprint.prompt)
@@ -216,6 +232,7 @@ class Experience:
             self._sharing.pop(_holder(backend, model), None)
             self.events.pop(_holder(backend, model), None)
         self.paces.pop(backend, None)
+        self.sessions.remove(backend)
 
     # --- how fast
 
@@ -242,6 +259,7 @@ class Experience:
         self.lessons += 1
         self.leaders.end(holder, lease.id)
         self.prefixes.end(holder, lease.chain, ended.output_tokens or 0)
+        self.sessions.ended(lease.chain, now, calls=ended.calls)
         if ended.prompt_tokens:
             if ended.text_only and counts is not None and not was_cut(lease, ended):
                 answer = ended.output_tokens or 0 if request.n == 1 else 0

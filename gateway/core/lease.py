@@ -10,6 +10,7 @@ from gateway.core.failure import FailureKind
 from gateway.core.prefix.chain import Chain
 from gateway.core.request import Request
 from gateway.core.service import Service
+from gateway.core.sessions import Divergence
 
 __all__ = ["Ahead", "Ended", "Lease"]
 
@@ -49,6 +50,8 @@ class Lease:
     counted_prompt: int | None = None
     counted_output: int = 0
     """Tokens as its engine counted them, once it has."""
+    divergence: Divergence | None = None
+    """Where its prompt parts from the last one of its conversation though it goes on from it."""
     settled: bool = False
 
     @property
@@ -91,6 +94,8 @@ class Ended:
     """Streamed events that carried text."""
     finished: bool = False
     """The model ended the answer itself."""
+    calls: bool = False
+    """It ended with calls of tools, whose results the next request brings."""
     ttft: float | None = None
     tpot: float | None = None
     prefill_seconds: float | None = None

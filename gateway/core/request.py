@@ -92,7 +92,8 @@ class Hit:
     resident; `pinned` is the part of the prompt that running requests there use, as far as it is trusted to be
     shared, so its blocks are not charged twice; `held` is how many tokens those have reserved for it (None: all).
     `pending` is the part that is being read there for another request, as far as it is trusted to be shared then, since
-    `sent`, and `ready` is when that should be done (seconds on the monotonic clock).
+    `sent`, and `ready` is when that should be done (seconds on the monotonic clock). `evicts` is how many tokens of
+    other conversations it would push out there, each by the probability that its conversation comes back.
     """
 
     share: float
@@ -102,6 +103,7 @@ class Hit:
     pending: float = 0.0
     sent: float = 0.0
     ready: float = 0.0
+    evicts: float = 0.0
 
     def tokens(self, prompt: int, block: int) -> int:
         """Tokens expected from the cache.
@@ -164,6 +166,10 @@ class Request:
     """Tokens of its answer that earlier engines gave; for this attempt they are part of the prompt."""
     placement: int = 0
     """Hash of the first 4 KiB: places a cold prompt the same way each time."""
+    thread: int = 0
+    """Hash of what its conversation begins with."""
+    home: str | None = None
+    """The backend that served the last turn of its conversation, where its client names that; a hint."""
 
     def at_least(self, counted: int) -> Request:
         """The same request once an engine has counted so many tokens in its prompt."""

@@ -47,8 +47,8 @@ class Ask:
     """The request's side: what is the same for every candidate."""
 
     __slots__ = (
-        "_scarce", "aged", "demands", "home", "klass", "label", "now", "plan", "request", "resident", "route", "views",
-        "waited",
+        "_scarce", "aged", "demands", "home", "klass", "label", "now", "plan", "request", "resident", "route", "seat",
+        "views", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +73,9 @@ class Ask:
         """Part of the prompt that is cached somewhere."""
         self.home: float | None = 0.95 * best if best > _HOME_SHARE else None
         """Part of the prompt that a home of it holds; None when no backend holds a notable part."""
+        seat = request.hits.get(request.home) if request.home is not None else None
+        self.seat = request.home if seat is not None and seat.share * seat.trust >= (self.home or 1.0) else None
+        """The one of its homes where its conversation was last; None where that holds it no more, or none is told."""
         self.demands = Demands(plan, request, route)
 
     @property

@@ -13,6 +13,7 @@ __all__ = ["ABORT_DECODING", "counted_in", "ended_of", "lingers", "reported"]
 
 _GIVEN_UP = (FailureKind.FIRST_TOKEN, FailureKind.TOKEN_GAP)
 """Failures after which the engine may still be at work."""
+_CALLS = ("tool_calls", "function_call")
 ABORT_DECODING = 0.2
 """Seconds until a decoding request's place is free after its connection closed (llama.cpp 0.05 to 0.07, vLLM 0.04)."""
 
@@ -36,7 +37,8 @@ def ended_of(
         prompt_tokens=usage.prompt_tokens if usage is not None else None,
         output_tokens=usage.completion_tokens if usage is not None else (meter.tokens or None),
         cached_tokens=usage.cached_tokens if usage is not None else None,
-        finished=outcome is not None and outcome.finish_reason in ("stop", "tool_calls", "function_call"),
+        finished=outcome is not None and outcome.finish_reason in ("stop", *_CALLS),
+        calls=outcome is not None and outcome.finish_reason in _CALLS,
         ttft=meter.ttft,
         tpot=meter.tpot,
         prefill_seconds=usage.prompt_seconds if usage is not None else None,

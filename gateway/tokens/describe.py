@@ -23,6 +23,7 @@ from gateway.wire.chat_request import ChatRequest
 from gateway.wire.inbound import Client
 from gateway.wire.ollama.names import plain
 from gateway.wire.refusal import unknown_model
+from gateway.wire.session_hint import session_hint
 from gateway.wire.surfaces import SURFACES, Kind
 from gateway.wire.translations import acceptable
 
@@ -109,6 +110,7 @@ def describe(
     }
     klass = client.klass or route.klass
     context, bound = narrowest(client.context, class_named(plan, klass))
+    hint, (placement, thread) = session_hint(headers, chat.session), measured.opening
     request = Request(
         id=request_id,
         model=route.name,
@@ -124,7 +126,7 @@ def describe(
         stream=chat.stream,
         needs=_needs(chat.needs, route, snapshot),
         consent=_consent(route, headers),
-        session=chat.session,
+        session=hint,
         surface=chat.surface,
         surfaces=acceptable(chat),
         lost=chat.lost,
@@ -132,7 +134,9 @@ def describe(
         bound=bound,
         shape=_shape(chat),
         media=chat.media,
-        placement=measured.chain.head,
+        placement=placement,
+        thread=thread,
+        home=experience.sessions.home(client.name, hint, thread),
     )
     return replace(request, resumes=True) if can_break_off(route, request) and _may_go_on(headers) else request
 

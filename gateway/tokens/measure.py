@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from gateway.apart import Apart, is_light
 from gateway.core.estimators.text_counts import TextCounts, count_prompt
 from gateway.core.prefix.chain import Chain, fingerprint
+from gateway.core.prefix.opening import Opening, opening_of
 from gateway.tokens.apart import WORK
 from gateway.wire.chat_request import ChatRequest
 from gateway.wire.reading import read_request
@@ -24,11 +25,12 @@ INLINE_BYTES = 48 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A parsed body with its byte-class counts and its prefix chain. The text itself is not kept."""
+    """A parsed body with its byte-class counts, its prefix chain and its opening. The text itself is not kept."""
 
     chat: ChatRequest
     counts: TextCounts
     chain: Chain
+    opening: Opening = (0, 0)
 
 
 def measure(surface: str, body: bytes, salt: bytes, content_type: str = JSON) -> Measured:
@@ -50,7 +52,7 @@ def measure(surface: str, body: bytes, salt: bytes, content_type: str = JSON) ->
         thoughts=text.thoughts,
         question=text.question,
     )
-    return Measured(chat, counts, chain)
+    return Measured(chat, counts, chain, opening_of(whole, text.first, chain.seed))
 
 
 def _measured_if_light(surface: str, body: bytes, salt: bytes, content_type: str) -> Measured | None:

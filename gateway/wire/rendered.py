@@ -26,13 +26,14 @@ class Rendered:
 
     message_ends: the length in bytes of the joined pieces up to the end of each message. thoughts: where reasoning
     stands in them, (start, end) in bytes; question: where the last message of the user's begins. Many templates leave
-    out what was thought before that.
+    out what was thought before that. first: where the first message of the user's lies, (start, end) in bytes.
     """
 
     pieces: list[bytes]
     message_ends: list[int]
     thoughts: list[tuple[int, int]] = field(default_factory=list)
     question: int = 0
+    first: tuple[int, int] = (0, 0)
 
     @property
     def messages(self) -> int:
@@ -46,10 +47,13 @@ def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
     marks: list[int] = []  # pieces up to the end of each message
     thoughts: list[int] = []  # pieces that are reasoning
     question = 0  # pieces up to the last question
+    first: int | None = None  # messages up to the first one
     for message in messages:
         content = message.content
         if message.role == "user":
             question = len(pieces)
+            if first is None:
+                first = len(marks)
         pieces.append(message.role.encode() + b"\n")
         if message.name is not NOTHING:
             pieces.append(_loose(message.name) + b"\n")
@@ -71,7 +75,9 @@ def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
         marks.append(len(pieces))
     lengths = list(accumulate(map(len, pieces), initial=0))
     spans = [(lengths[i], lengths[i + 1]) for i in thoughts if pieces[i]]
-    return Rendered(pieces, [lengths[mark] for mark in marks], spans, lengths[question])
+    ends = [lengths[mark] for mark in marks]
+    begun = (0, 0) if first is None else (ends[first - 1] if first else len(tools), ends[first])
+    return Rendered(pieces, ends, spans, lengths[question], begun)
 
 
 def render_prompts(prompts: list[bytes]) -> Rendered:

@@ -7,6 +7,7 @@ import pytest
 from gateway.core.costs import costs_of
 from gateway.core.costs.completion_time import CompletionTime
 from gateway.core.costs.deadline_risk import DeadlineRisk
+from gateway.core.costs.eviction import Eviction
 from gateway.core.costs.harm_to_others import HarmToOthers
 from gateway.core.costs.move_penalty import MovePenalty
 from gateway.core.costs.overflow_risk import OverflowRisk
@@ -109,7 +110,8 @@ def test_costs_are_values_with_a_file_each_and_take_their_weights_from_the_polic
     terms = costs_of(RoutingCosts(harm=0.5, deadline=2.0, move_share=0.2, move_floor=0.3))
     assert terms is costs_of(RoutingCosts(harm=0.5, deadline=2.0, move_share=0.2, move_floor=0.3))
     owners = [seconds.__self__ for _, seconds in terms]  # type: ignore[attr-defined]
-    assert owners == [CompletionTime(), HarmToOthers(0.5), DeadlineRisk(2.0), MovePenalty(0.2, 0.3), OverflowRisk()]
+    own = [CompletionTime(), HarmToOthers(0.5), DeadlineRisk(2.0), MovePenalty(0.2, 0.3), OverflowRisk(), Eviction()]
+    assert owners == own
     for (name, _), owner in zip(terms, owners, strict=True):
         assert is_dataclass(owner)
         assert type(owner).__module__ == f"gateway.core.costs.{name}"

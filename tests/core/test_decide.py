@@ -56,6 +56,7 @@ def test_the_trace_holds_every_backend_and_its_terms_add_up() -> None:
         "deadline_risk",
         "move_penalty",
         "overflow_risk",
+        "eviction",
     ]
 
 

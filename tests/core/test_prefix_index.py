@@ -223,7 +223,8 @@ def test_slots_remember_only_so_many_sequences() -> None:
     known = index(100_000, sequences=2)
     for part in (1, 2, 3):
         known.insert("b", prompt(part, part), 2000)
-    assert known.depth("b", prompt(1, 1)) == 0
+    # The first lost its slot: what is left of it may be in the engine's memory, which only its answers tell.
+    assert known.match(prompt(1, 1), ["b"])["b"].segments == (Segment(8192, 6),)
     match = known.match(prompt(2, 2), ["b"])["b"]
     assert match.segments == (Segment(8192, 4),)
     assert known.match(prompt(3, 3), ["b"])["b"].segments == (Segment(8192, 0),)
@@ -242,7 +243,8 @@ def test_slots_hold_no_more_tokens_than_the_cache() -> None:
     known = index(3000, sequences=8)
     for part in (1, 2, 3):
         known.insert("b", prompt(part), 1400)
-    assert [known.depth("b", prompt(part)) for part in (1, 2, 3)] == [0, 4096, 4096]
+    bins = [known.match(prompt(part), ["b"])["b"].segments[0].bin for part in (1, 2, 3)]
+    assert bins == [6, 4, 0]
 
 
 def test_short_prompts_take_slots_too() -> None:
@@ -253,7 +255,7 @@ def test_short_prompts_take_slots_too() -> None:
     known.insert("b", fingerprint([b"hello"]), 5)
     assert known.depth("b", prompt(1)) == 4096
     known.insert("b", fingerprint([b"good bye"]), 5)
-    assert known.depth("b", prompt(1)) == 0
+    assert known.match(prompt(1), ["b"])["b"].segments[0].bin == 6
 
 
 def test_a_slot_that_failed_holds_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gateway.core.costs.completion_time import CompletionTime
 from gateway.core.costs.deadline_risk import DeadlineRisk
+from gateway.core.costs.eviction import Eviction
 from gateway.core.costs.harm_to_others import HarmToOthers
 from gateway.core.costs.move_penalty import MovePenalty
 from gateway.core.costs.overflow_risk import OverflowRisk
@@ -39,5 +40,6 @@ def costs_of(weights: RoutingCosts) -> tuple[tuple[str, Callable[[Weighing], flo
         DeadlineRisk(weights.deadline),
         MovePenalty(weights.move_share, weights.move_floor),
         OverflowRisk(),
+        Eviction(),
     )
     return tuple((term.name, term.seconds) for term in terms)

@@ -18,6 +18,8 @@ HEAD_BYTES = 4096
 """Bytes behind `Chain.head`, which places a cold prompt."""
 KEPT_ANCHORS = 8
 """How many of the last message boundaries get a hash of their own."""
+OUTLINED = 16
+"""How many of the first message boundaries are kept, to say in which message something is."""
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _GRADES = ((32 * _KIB, 512), (_MIB, 2 * _KIB))
@@ -45,7 +47,7 @@ class Chain:
 
     `hashes` 64-bit, one a full block (a last partial block has none); `ends` the bytes covered by each; `anchors` pairs
     of (hash, bytes) at the last message boundaries, shortest first; `total` bytes of the prompt; `head` the hash of its
-    first 4 KiB (of all of it when shorter).
+    first 4 KiB (of all of it when shorter); `outline` where the first messages end; `seed` the hash of its salt.
     """
 
     hashes: tuple[int, ...]
@@ -53,6 +55,8 @@ class Chain:
     anchors: tuple[tuple[int, int], ...]
     total: int
     head: int
+    outline: tuple[int, ...] = ()
+    seed: int = 0
 
     @property
     def whole(self) -> int:
@@ -124,6 +128,8 @@ def fingerprint(pieces: Sequence[bytes], message_ends: Sequence[int] = (), salt:
         anchors=anchors,
         total=total,
         head=_state_at(view, min(total, HEAD_BYTES), hashes, ends, seed),
+        outline=tuple(message_ends[:OUTLINED]),
+        seed=seed,
     )
 
 

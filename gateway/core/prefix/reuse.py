@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from gateway.core.prefix.chain import Chain
+
 __all__ = ["EDGES", "FORGOTTEN", "Match", "Segment", "bin_of"]
 
 EDGES = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0)
@@ -44,6 +46,9 @@ class Match:
     segments: tuple[Segment, ...] = ()
     pinned: int = 0
     pending: int = 0
+    displaced: Chain | None = None
+    """The last prompt of the conversation that would lose its place to this one; None: there is room beside all."""
+    displaced_tokens: int = 0
 
     @property
     def share(self) -> float:
