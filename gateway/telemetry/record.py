@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -15,7 +15,7 @@ from gateway.core.decision import Candidate, Decision
 from gateway.core.failure import FailureKind
 from gateway.core.footprint import Footprint
 from gateway.core.quota import Shortfall
-from gateway.core.request import Request
+from gateway.core.request import Estimate, Request
 
 __all__ = ["Settled", "decision_record", "entry_record"]
 
@@ -23,6 +23,7 @@ Record = dict[str, Any]
 
 # What a model name or client name looks like; anything else that was sent in its place may be anything.
 _NAME = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)
+_ESTIMATE = tuple([field.name for field in fields(Estimate)])
 _ABILITIES = frozenset(("tools", "vision", "json_schema", "logprobs", "audio"))
 
 
@@ -115,7 +116,7 @@ def _request(request: Request) -> Record:
             "arrival": request.arrival,
             "deadline": request.deadline,
             "estimates": {
-                str(_name(model)): {name: getattr(estimate, name) for name in type(estimate).__slots__}
+                str(_name(model)): {name: getattr(estimate, name) for name in _ESTIMATE}
                 for model, estimate in request.estimates.items()
             },
             "max_tokens": request.max_tokens,
