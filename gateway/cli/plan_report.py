@@ -89,7 +89,7 @@ def candidates(wanted: Wanted, devices: Sequence[tuple[int | None, str]], catalo
     """A policy with one backend for each model on each device, `COUNTS` of it where no number is given."""
     places = devices or [(None, name) for name in catalogue.device_ids if _is_id(name, catalogue)]
     backends = [
-        _backend(wanted, model, count, name, catalogue)
+        _backend(wanted, model, count, name, catalogue, tried=number is None)
         for model in wanted.models
         for number, name in places
         for count in ((number,) if number is not None else COUNTS)
@@ -103,9 +103,11 @@ def _is_id(name: str, catalogue: Catalogue) -> bool:
     return found is not None and found.id == name
 
 
-def _backend(wanted: Wanted, model: str, count: int, device: str, catalogue: Catalogue) -> Mapping[str, object]:
-    # An instance is one copy: devices that can't share its layers are told, and not counted as copies.
-    spread = 1 if wanted.engine in SPLITS_LAYERS else count
+def _backend(
+    wanted: Wanted, model: str, count: int, device: str, catalogue: Catalogue, *, tried: bool
+) -> Mapping[str, object]:
+    """One backend. Of a number that is only `tried` an instance is one copy, and what can't be split is told; a number
+    that was named is counted as `check` counts it: as many copies as it takes to share each layer."""
     entry: dict[str, object] = {"id": model, "weights": wanted.weights, "kv": wanted.kv}
     known = catalogue.model(model)
     window = wanted.context or (known.max_context if known is not None else 0)
@@ -116,9 +118,11 @@ def _backend(wanted: Wanted, model: str, count: int, device: str, catalogue: Cat
         "url": "http://127.0.0.1:9",
         "engine": wanted.engine,
         "device": device,
-        "devices": {"count": count, "tensor_parallel": spread},
+        "devices": {"count": count},
         "models": [entry],
     }
+    if tried:
+        backend["devices"] = {"count": count, "tensor_parallel": 1 if wanted.engine in SPLITS_LAYERS else count}
     if wanted.running is not None:
         backend["running"] = wanted.running
     return backend

@@ -53,6 +53,10 @@ def show_plan(
         console.print(Text(f"  {counted(len(found) - len(shown), 'other')} not shown; --all shows them", "dim"))
     for refused in dict.fromkeys(f"{_model(each)}: {each.refused}" for each in shown if each.refused):
         console.print(indented(Text(f"! {refused}", "yellow"), 2))
+    for copies in dict.fromkeys(filter(None, map(_in_copies, shown))):
+        console.print(indented(Text(f"! {copies}", "yellow"), 2))
+    for what, hint in dict.fromkeys(doubt for each in shown for doubt in each.backend.doubts):
+        console.print(indented(Text.assemble((f"! {what}", "yellow"), (f": {hint}", "dim")), 2))
     console.print()
     console.print(_verdict(found, workload))
 
@@ -87,6 +91,15 @@ def _head(each: Instance, several: bool, narrow: bool) -> list[Text]:
 def _name(each: Instance) -> str:
     device = each.backend.backend.device
     return device.id if device.count == 1 else f"{device.count} x {device.id}"
+
+
+def _in_copies(each: Instance) -> str:
+    """What is said of an instance whose devices can't all share each layer."""
+    device, copies = each.backend.backend.device, each.backend.capacity.copies
+    if copies < 2:
+        return ""
+    model, on = each.model.serving.offer.model, device.count // copies
+    return f"{_name(each)}: counted as {copies} copies of {model}, each on {on} of them"
 
 
 def _model(each: Instance) -> str:
@@ -237,6 +250,8 @@ def _as_json(each: Instance) -> dict[str, Any]:
         "pool_tokens": backend.capacity.pool_tokens,
         "window": offer.window,
         "refused": each.refused or None,
+        "copies": backend.capacity.copies,
+        "doubts": [{"message": what, "hint": hint} for what, hint in backend.doubts],
         "fits": {str(length): count for length, count in zip(LENGTHS, each.fits, strict=True)},
         "holds": each.holds,
         "serves": each.serves,

@@ -183,18 +183,43 @@ def test_a_model_file_is_planned_like_a_model_of_the_catalogue(
     assert own["holds"]
 
 
-def test_devices_that_the_heads_cannot_be_split_over(capsys: pytest.CaptureFixture[str]) -> None:
-    found = plan(capsys, "Qwen3-8B", "--device", "3xrtx-3090", "--device", "2xrtx-3090")
+def test_devices_that_the_heads_cannot_be_split_over_are_copies_as_in_check(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("Qwen3-8B", "--device", "3xrtx-3090", "--device", "2xrtx-3090", "--ttft", "60s", "--rate", "6/min")
+    found = plan(capsys, *words)
     three, two = found["instances"]
-    assert (three["holds"], three["serves"], two["serves"]) == (False, False, True)
-    assert "vllm can't split its heads over 3 devices" in three["refused"]
-    assert two["refused"] is None
-    assert main(["plan", "Qwen3-8B", "--device", "3xrtx-3090"]) == 1
-    out = " ".join(capsys.readouterr().out.split())
-    assert "can't be split" in out
-    assert "tensor parallel works with 1, 2, 4, 8, 16, 32" in out
-    layers = ("Qwen3-8B", "--device", "3xrtx-3090", "--engine", "llama.cpp", "--ttft", "10m", "--tpot", "10s")
-    assert plan(capsys, *layers)["instances"][0]["refused"] is None
+    assert (three["copies"], two["copies"]) == (3, 1)
+    assert three["serves"]
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        "backends: [{name: rig, url: http://127.0.0.1:9, engine: vllm, device: rtx-3090, devices: {count: 3},"
+        " models: [{id: Qwen3-8B}]}]"
+    )
+    main(["check", str(file), "--offline", "--json"])
+    checked = json.loads(capsys.readouterr().out)["backends"][0]
+    assert checked["pool_tokens"] == three["pool_tokens"] > 0
+    assert main(["plan", *words]) == 0
+    assert "3 x rtx-3090: counted as 3 copies of Qwen3-8B, each on 1 of them" in _flat(capsys)
+
+
+def test_what_is_only_tried_is_one_copy_or_none(capsys: pytest.CaptureFixture[str]) -> None:
+    tried = plan(capsys, "SmolLM2-135M", "--device", "rtx-3090", "--prompt", "1000")["instances"]
+    assert [each["copies"] for each in tried] == [1] * len(tried)
+    assert any("can't split its heads over" in (each["refused"] or "") for each in tried)
+
+
+def test_an_entry_of_low_confidence_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("Devstral-2-123B", "--weights", "q4_k_m", "--device", "4xrtx-3090")
+    doubts = plan(capsys, *words, status=1)["instances"][0]["doubts"]
+    assert any("low confidence" in each["message"] for each in doubts)
+    main(["plan", *words])
+    assert "low confidence" in _flat(capsys)
+    assert plan(capsys, "Qwen3-8B", "--device", "2xrtx-3090")["instances"][0]["doubts"] == []
+
+
+def _flat(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())
 
 
 def test_a_cache_format_that_the_engine_lacks(capsys: pytest.CaptureFixture[str]) -> None:
