@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["monotonic", "wall"]
+__all__ = ["cpu", "monotonic", "wall"]
 
 
 def monotonic() -> float:
@@ -15,3 +15,8 @@ def monotonic() -> float:
 def wall() -> float:
     """Seconds since the Unix epoch, for journals and answers that a person reads."""
     return time.time()
+
+
+def cpu() -> float:
+    """Seconds of processor time that this process has taken, to see what something costs."""
+    return time.process_time()

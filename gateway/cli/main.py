@@ -26,6 +26,7 @@ COMMANDS = {
     "explain": "say why a request went where it went",
     "model": "say what a model's KV cache costs, line by line",
     "plan": "say which devices hold a model, how fast they serve it, and which is the smallest",
+    "simulate": "play recorded traffic through a file in virtual time, and compare files",
     "demo": "answer a real chat from real engines on this machine",
 }
 """Subcommands and what they do, in the order in which people meet them."""

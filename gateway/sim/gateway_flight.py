@@ -54,7 +54,8 @@ class Flight:
         """What a whole answer tells: its usage and its times."""
         if finished.reason == "error":
             return self.failed(FailureKind.MEMORY)
-        output, first = self.pending.output_tokens, self.first_token_at
+        room = max(1, self.lease.offer.window - self.pending.prompt_tokens)
+        output, first = min(self.pending.output_tokens, room), self.first_token_at
         return Ended(
             completed=True,
             shown=True,

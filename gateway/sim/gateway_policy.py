@@ -75,6 +75,7 @@ class GatewayPolicy:
         self._armed = math.inf
         self._lingers_until = 0.0
         self._now = 0.0
+        self._engines: Mapping[str, EngineModel] = {}
 
     @classmethod
     def from_yaml(
@@ -87,6 +88,7 @@ class GatewayPolicy:
     def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
         """Take the event in, then look at the queue."""
         self._now = self.desk.now = now
+        self._engines = engines
         self._actions = []
         if now >= self._armed:
             self._armed = math.inf
@@ -122,6 +124,8 @@ class GatewayPolicy:
         flight = Flight(pending, lease, self._now)
         if self.desk.fleet.dead(lease.backend, self._now):
             self._fail(flight, FailureKind.CONNECT)
+        elif pending.prompt_tokens >= self._engines[lease.backend].profile.max_model_len:
+            self._fail(flight, FailureKind.CONTEXT)
         else:
             self._flights[lease.request.id] = flight
             self._actions.append(Place(lease.request.id, lease.backend))

@@ -14,6 +14,7 @@ from gateway.core.plan import Plan
 from gateway.core.prefix.chain import fingerprint
 from gateway.core.request import Estimate, Request
 from gateway.core.snapshot import Snapshot
+from gateway.core.uncertain import Stake, at_stake, with_count
 from gateway.sim.events import Arrival
 from gateway.sim.gateway_flight import Pending
 from gateway.sim.text import BYTES_PER_TOKEN, ByteText, SegmentText, Text
@@ -63,7 +64,8 @@ def describe(arrival: Arrival, caller: Caller, plan: Plan, experience: Experienc
         arrival=snapshot.now,
         deadline=snapshot.now + plan.queue.wait,
         estimates={
-            model: estimate or experience.estimate(model, caller.client, counts, route=route.name, klass=caller.klass)
+            model: estimate
+            or experience.estimate(model, caller.client, counts, route=route.name, klass=caller.klass, chain=chain)
             for model in route.models
         },
         max_tokens=limit,
@@ -71,6 +73,11 @@ def describe(arrival: Arrival, caller: Caller, plan: Plan, experience: Experienc
         session=arrival.session or None,
         placement=chain.head,
     )
+    if caller.estimate is None:
+        # Engines count what a decision hangs on, as the gateway asks them to.
+        model, stake = at_stake(plan, request, route, snapshot)
+        if stake is not Stake.NOTHING:
+            request = with_count(request, model, asked.prompt_tokens)
     return Pending(request, chain, counts, asked.prompt_tokens, asked.output_tokens)
 
 

@@ -28,6 +28,8 @@ class Outcome:
     """True when the client ran out of patience."""
     lost: int = 0
     """Crashes it went through."""
+    cut: bool = False
+    """The engine's window was too short for its whole answer."""
     cached_tokens: int = 0
     preemptions: int = 0
 
@@ -69,6 +71,12 @@ class Outcome:
         """Seconds from arrival to the last token."""
         return None if self.finished_at is None else self.finished_at - self.arrived_at
 
+    def good(self, ttft_s: float, prompt_rate: float, tpot_s: float) -> bool:
+        """Whole, its first token within `ttft_s` and a second for every `prompt_rate` tokens of prompt, and in pace."""
+        if self.ttft_s is None or self.cut or self.finish_reason not in ("stop", "length"):
+            return False
+        return self.ttft_s <= ttft_s + self.prompt_tokens / prompt_rate and (self.tpot_s or 0.0) <= tpot_s
+
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
@@ -81,10 +89,5 @@ class Simulation:
 
     def goodput(self, *, ttft_s: float = 3.0, prompt_rate: float = 2000.0, tpot_s: float = 0.1) -> float:
         """Share of the requests answered in full with TTFT <= ttft_s + prompt/prompt_rate and mean TPOT <= tpot_s."""
-
-        def good(outcome: Outcome) -> bool:
-            if outcome.ttft_s is None or outcome.finish_reason not in ("stop", "length"):
-                return False
-            return outcome.ttft_s <= ttft_s + outcome.prompt_tokens / prompt_rate and (outcome.tpot_s or 0.0) <= tpot_s
-
-        return sum(map(good, self.outcomes)) / len(self.outcomes) if self.outcomes else 1.0
+        good = sum(one.good(ttft_s, prompt_rate, tpot_s) for one in self.outcomes)
+        return good / len(self.outcomes) if self.outcomes else 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.sim.engine_model import EngineModel, StepResult
 from gateway.sim.events import (
@@ -149,7 +149,17 @@ class _Run:
             else:
                 outcome.engine = action.engine
                 outcome.placed_at = self.clock.now
-                self.engines[action.engine].submit(self.arrivals[action.request_id].request, self.clock.now)
+                self.submit(self.engines[action.engine], outcome)
+
+    def submit(self, engine: EngineModel, outcome: Outcome) -> None:
+        """An answer for which the window is too short ends there, as engines end it."""
+        request = self.arrivals[outcome.id].request
+        room = engine.profile.max_model_len - request.prompt_tokens
+        outcome.cut = 0 < room < request.output_tokens
+        if outcome.cut:
+            request = replace(request, output_tokens=room, finish_reason="length")
+        outcome.output_tokens = request.output_tokens
+        engine.submit(request, self.clock.now)
 
     def withdraw(self, outcome: Outcome) -> None:
         if not outcome.under_way or outcome.engine is None:
@@ -171,7 +181,7 @@ def simulate(
 
     `horizon_s` lets an engine do that many seconds of pure decoding as one event: faster, but what is placed meanwhile
     waits for its end. KeyError when the policy places or refuses a request that is not waiting, or withdraws one that
-    is not placed; ValueError when it places one that the engine cannot hold.
+    is not placed; ValueError when it places one whose prompt the engine's window cannot hold.
     """
     run = _Run(engines, policy, horizon_s)
     entries: list[Arrival | Breakdown] = [*breakdowns, *arrivals]

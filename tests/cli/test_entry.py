@@ -43,7 +43,10 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("word", "hint"),
-    [("serv", "did you mean serve?"), ("zzz", "there are serve, check, schema, top, explain, model, plan, demo")],
+    [
+        ("serv", "did you mean serve?"),
+        ("zzz", "there are serve, check, schema, top, explain, model, plan, simulate, demo"),
+    ],
 )
 def test_an_unknown_command(word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([word]) == 2

@@ -24,16 +24,20 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from gateway.sim.baselines import LeastRequests
 from gateway.sim.engine_model import EngineModel
 from gateway.sim.events import Action, Event, Place, Policy
 from gateway.sim.gateway_policy import GatewayPolicy
+from gateway.sim.gateway_unheld import BoundOnArrival
 from gateway.sim.scheduler import PagedScheduler
+from gateway.sim.trace_file import TraceRow, read_trace
+from gateway.sim.trace_traffic import played
 from gateway.sim.virtual import simulate
-from tests.sim.gateway_baselines import BoundOnArrival, LeastRequests
 from tests.sim.gateway_traffic import MIXED, anybody, config, engines_of
-from tests.sim.trace_traffic import TRACES, TraceRow, load_trace, played
 
-__all__ = ["POLICIES", "Row", "capacity", "measure"]
+__all__ = ["POLICIES", "TRACES", "Row", "capacity", "measure"]
+
+TRACES = Path(__file__).parents[1] / "recordings" / "traces"
 
 QUEUE = "queue: {wait: 4s}\n"
 """No longer than clients would wait for a first token."""
@@ -153,7 +157,7 @@ def main() -> None:
     found = {}
     with Progress(console=console) as progress:
         for path in paths:
-            rows = load_trace(path)
+            rows = read_trace(path)
             task = progress.add_task(f"{path.stem}: capacity", total=None)
             most = capacity(rows)
             progress.remove_task(task)

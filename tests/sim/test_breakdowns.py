@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from gateway.sim.baselines import RoundRobin
 from gateway.sim.engine_model import EngineModel, Slowdown
 from gateway.sim.events import (
     Action,
@@ -22,7 +23,7 @@ from gateway.sim.events import (
     Withdraw,
 )
 from gateway.sim.virtual import simulate
-from tests.sim.workload import RoundRobin, arrivals, request, small_profile
+from tests.sim.workload import arrivals, request, small_profile
 
 
 class Failover:

@@ -9,13 +9,13 @@ from statistics import fmean
 import pytest
 
 from gateway.core.forecast import Sample, Traffic, forecast
+from gateway.sim.baselines import RoundRobin
 from gateway.sim.engine_model import EngineModel
 from gateway.sim.events import Arrival
 from gateway.sim.profile import EngineProfile, engine_profile
 from gateway.sim.step_time import StepTime
 from gateway.sim.virtual import simulate
 from tests.sim.gateway_traffic import single
-from tests.sim.workload import RoundRobin
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ from statistics import fmean
 
 import pytest
 
+from gateway.sim.baselines import LeastRequests, RoundRobin
 from gateway.sim.events import Policy
 from gateway.sim.gateway_policy import GatewayPolicy
 from gateway.sim.virtual import simulate
-from tests.sim.gateway_baselines import LeastRequests
 from tests.sim.gateway_traffic import MIXED, anybody, config, conversations, engines_of
-from tests.sim.workload import RoundRobin
 
 SEEDS = (1, 2)
 SPAN_S = 60.0

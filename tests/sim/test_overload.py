@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.sim.overload import measure
-from tests.sim.trace_traffic import TRACES, load_trace
+from gateway.sim.trace_file import read_trace
+from tests.sim.overload import TRACES, measure
 
 CAPACITY = 0.98
 """Requests a second, as `python -m tests.sim.overload` finds it for this trace."""
@@ -11,7 +11,7 @@ CAPACITY = 0.98
 
 def test_a_queue_in_the_gateway_at_least_doubles_goodput_under_overload() -> None:
     """A short one: the longer it lasts, the further apart they are."""
-    rows = load_trace(TRACES / "mooncake-conversation.csv")
+    rows = read_trace(TRACES / "mooncake-conversation.csv")
     kvgate, bound = (measure(name, rows, 1.3 * CAPACITY, 120.0) for name in ("kvgate", "bound on arrival"))
     assert kvgate.preemptions == 0
     assert kvgate.kv_asked <= 1.0

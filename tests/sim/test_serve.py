@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from gateway import clock
+from gateway.sim.baselines import RoundRobin
 from gateway.sim.engine_model import EngineModel
 from gateway.sim.events import Arrival
 from gateway.sim.profile import engine_profile
@@ -17,7 +18,7 @@ from gateway.sim.serve import EmulatedEngine, start_emulated
 from gateway.sim.text import SegmentText
 from gateway.sim.virtual import simulate
 from tests.sim.recordings import events_of
-from tests.sim.workload import RoundRobin, chat
+from tests.sim.workload import chat
 
 CHAT = "/v1/chat/completions"
 

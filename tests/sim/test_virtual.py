@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from gateway.sim.baselines import RoundRobin
 from gateway.sim.engine_model import EngineModel
 from gateway.sim.events import Action, Arrival, Arrived, Ended, Event, Place, Refuse, Tick, WakeAt
 from gateway.sim.profile import engine_profile
 from gateway.sim.virtual import simulate
 from gateway.sim.virtual_clock import VirtualClock
-from tests.sim.workload import RoundRobin, arrivals, request, small_profile
+from tests.sim.workload import arrivals, request, small_profile
 
 
 def test_the_clock_jumps_and_gathers_what_is_due_together() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gateway.sim.engine_model import EngineModel
-from gateway.sim.events import Action, Arrival, Arrived, Event, Place
+from gateway.sim.events import Arrival
 from gateway.sim.profile import EngineProfile, engine_profile
 from gateway.sim.sequence import SimRequest
 from gateway.sim.text import SegmentText
@@ -44,19 +44,6 @@ def drain(engine: EngineModel, *, limit: int = 20_000) -> tuple[float, dict[str,
         for ident, count in result.emitted.items():
             tokens[ident] = tokens.get(ident, 0) + count
     raise AssertionError("the engine does not come to an end")
-
-
-class RoundRobin:
-    """Places every request at once, engines in turn."""
-
-    def __init__(self) -> None:
-        self._turn = 0
-
-    def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
-        if isinstance(event, Arrived):
-            names = sorted(engines)
-            self._turn += 1
-            yield Place(event.arrival.request.id, names[self._turn % len(names)])
 
 
 def arrivals(requests: Iterable[SimRequest], every_s: float = 0.0) -> list[Arrival]:

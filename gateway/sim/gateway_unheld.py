@@ -1,11 +1,10 @@
-"""Policies that bind at once, as proxies do: least requests, and the gateway's own costs without its queue."""
+"""The gateway without its queue: each request bound on arrival, to see what binding late is worth."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from gateway.core.decide import decide
 from gateway.core.decision import Verdict
@@ -13,31 +12,11 @@ from gateway.core.growing import further_output
 from gateway.core.lease import Lease
 from gateway.core.ledger import Limits
 from gateway.core.snapshot import BackendView, Snapshot
-from gateway.sim.engine_model import EngineModel
-from gateway.sim.events import Action, Arrived, Ended, Event, Place
 from gateway.sim.gateway_desk import Desk
 from gateway.sim.gateway_flight import Pending
 from gateway.sim.gateway_policy import GatewayPolicy
 
-__all__ = ["BoundOnArrival", "LeastRequests"]
-
-
-class LeastRequests:
-    """Places every request at once on the engine that has fewest, of those that could hold it; the first of equals."""
-
-    def __init__(self) -> None:
-        self._inside: Counter[str] = Counter()
-
-    def on_event(self, now: float, event: Event, engines: Mapping[str, EngineModel]) -> Iterable[Action]:
-        if isinstance(event, Arrived):
-            asked = event.arrival.request
-            tokens = asked.prompt_tokens + asked.output_tokens
-            fitting = [name for name, engine in sorted(engines.items()) if tokens <= engine.profile.max_model_len]
-            name = min(fitting, key=lambda each: self._inside[each])
-            self._inside[name] += 1
-            yield Place(asked.id, name)
-        elif isinstance(event, Ended):
-            self._inside[event.engine] -= 1
+__all__ = ["BoundOnArrival"]
 
 
 class _Unheld(Desk):
@@ -47,6 +26,7 @@ class _Unheld(Desk):
     """
 
     def turn(self) -> None:
+        """Bind what came."""
         while self._fresh:
             fresh, self._fresh = self._fresh, []
             for pending in fresh:
@@ -94,4 +74,4 @@ def _opened(view: BackendView, sequences: int) -> BackendView:
 class BoundOnArrival(GatewayPolicy):
     """The gateway's estimates, ledger, learning and costs, without its queue."""
 
-    desk_of = _Unheld
+    desk_of: ClassVar[type[Desk]] = _Unheld
