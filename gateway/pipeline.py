@@ -30,7 +30,7 @@ from gateway.relay.attempt import Outcome, attempt, failure_of
 from gateway.relay.breaking import Breaking
 from gateway.relay.counted import tell_count
 from gateway.relay.downstream import Downstream
-from gateway.relay.ending import counted_in, ended_of, lingers, reported
+from gateway.relay.ending import ended_of, lingers, overflowed, reported
 from gateway.relay.engine_refusal import engine_refusal, most_telling
 from gateway.relay.errand import GoesOn, Outbound, Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
@@ -167,7 +167,7 @@ class Pipeline:
                 if following is None:
                     raise self._broke_off(request, failure[1], breaking, inbound, down)
             else:
-                following = self._dispatcher.leases.retry(lease, failure[0].kind, counted=counted_in(failure[0]))
+                following = self._dispatcher.leases.retry(lease, failure[0].kind, said=overflowed(failure[0]))
             if following is not None:
                 self._chronicle.retried(lease, resumes=following.resumed > request.resumed)
         if failure is not None:

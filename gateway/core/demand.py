@@ -141,7 +141,8 @@ def _budget(
     """Output tokens that one choice may reach, the `max_tokens` to send (None: as the client sent it), what was wanted.
 
     Measured from far on the high side of the prompt, since engines refuse a sum that is one token over the window; from
-    nearer by where a likely answer would be cut short else.
+    nearer by where a likely answer would be cut short else, and from the best guess where that is still so and nobody
+    could count the prompt: an engine that finds it too long is asked once more (`overflowed`).
     """
     asked = request.max_tokens
     wanted = asked if asked is not None else route.output_default
@@ -151,6 +152,8 @@ def _budget(
     room = window - estimate.prompt - SURE * (estimate.prompt_high - estimate.prompt)
     if room < estimate.output_high:
         room = window - estimate.prompt_high
+        if room < estimate.output and estimate.tier != "C":
+            room = window - estimate.prompt
     if room < FLOOR_OUTPUT:
         room = max(room, floor, 1)
     if wanted is None:

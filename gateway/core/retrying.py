@@ -79,11 +79,13 @@ def may_retry(
     first_byte_sent: bool = False,
     backend_dead: bool = False,
     excused: bool = False,
+    fits: bool = False,
 ) -> Retry | No:
     """Rule on another attempt after one failed with `kind`; a yes for work that was done is paid from `budget`.
 
     `prompt_tokens` bounds what is read a second time, unless `backend_dead` says that the first reading is lost anyway.
-    `excused` attempts cost no budget: those that ran when their backend died, all of them at once.
+    `excused` attempts cost no budget: those that ran when their backend died, all of them at once. `fits`: what was
+    too long is known to fit the same backend with a smaller output budget.
     """
     if first_byte_sent:
         return No("the client has part of the answer")
@@ -95,6 +97,8 @@ def may_retry(
         return Retry(exclude=False)
     if request.attempt >= policy.attempts:
         return No("all attempts are spent")
+    if kind is FailureKind.CONTEXT and fits:
+        return Retry(exclude=False)
     if kind is FailureKind.CONTEXT:
         # A backend with a larger window may do; if that one counts too many as well, it is too long.
         return Retry() if request.attempt == 0 else No("the prompt is too long")

@@ -36,13 +36,15 @@ class Failure:
     """An engine's error, classified.
 
     message: for the client, in one wording for all engines where clients match on it. limit, requested: tokens, for
-    CONTEXT. retryable: another backend may do better. blame: counts against this backend's health.
+    CONTEXT; prompt: those that it counted in the prompt alone. retryable: another backend may do better. blame: counts
+    against this backend's health.
     """
 
     kind: FailureKind
     message: str
     limit: int | None = None
     requested: int | None = None
+    prompt: int | None = None
     retryable: bool = False
     blame: bool = False
 

@@ -72,8 +72,8 @@ def classify(status: int, payload: bytes, *, client_words: re.Pattern[str] | Non
     message = str(error.get("message") or "")[:_MESSAGE_LENGTH]
     too_long = overflow(error)
     if too_long is not None:
-        limit, requested = too_long
-        return Failure(FailureKind.CONTEXT, overflow_message(limit, requested), limit, requested)
+        limit, requested, prompt = too_long
+        return Failure(FailureKind.CONTEXT, overflow_message(limit, requested), limit, requested, prompt)
     if client_words is not None and client_words.search(message):
         return Failure(FailureKind.CLIENT, message)
     if _OUT_OF_MEMORY.search(message) and (status >= 500 or status < 400):

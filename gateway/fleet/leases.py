@@ -20,6 +20,7 @@ from gateway.core.failure import BLAMELESS, FailureKind
 from gateway.core.growing import further_output, is_worth_a_write, prompt_change
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
+from gateway.core.overflowed import Overflowed, after_overflow
 from gateway.core.plan import Plan
 from gateway.core.prefix.chain import Chain
 from gateway.core.request import Request
@@ -199,23 +200,24 @@ class Leases:
         told = told and self.roster.tells_running(lease.backend, now)
         return now + (max(linger, LET_GO) if told else linger)
 
-    def retry(self, lease: Lease, kind: FailureKind, *, counted: int | None = None) -> Request | None:
+    def retry(self, lease: Lease, kind: FailureKind, *, said: Overflowed | None = None) -> Request | None:
         """The request for its next attempt, None when there must be none. Only for failures before the first byte.
 
-        `counted` is what an engine that found the prompt too long says it has, in tokens: the next one must hold that.
+        `said`: what an engine that found the prompt too long told of it; the next one must hold that.
         """
-        request, now = lease.request, self._now()
-        if kind is FailureKind.CONTEXT and counted is not None:
-            request = request.at_least(counted)
+        request, now, fits = lease.request, self._now(), False
+        if kind is FailureKind.CONTEXT and said is not None:
+            sent = lease.decision.footprint.max_tokens if lease.decision.footprint is not None else None
+            request, fits = after_overflow(request, lease.offer, sent or request.max_tokens, said)
         prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
         broken = kind is FailureKind.BROKEN
         died = broken and self.roster.died(lease.backend, lease.granted_at, now)
         ruling = may_retry(kind, request, prompt_tokens=prompt, policy=self._plan.retry, budget=self._budget, now=now,
-                           backend_dead=broken, excused=died)  # fmt: skip
+                           backend_dead=broken, excused=died, fits=fits)  # fmt: skip
         if not isinstance(ruling, Retry):
             return None
-        if kind is FailureKind.BUSY and self.roster.rests(lease.backend, now):
-            return replace(request, attempt=request.attempt + 1)  # it said when it may be asked again
+        if fits or (kind is FailureKind.BUSY and self.roster.rests(lease.backend, now)):
+            return replace(request, attempt=request.attempt + 1)  # with less to fit, or when it said
         return request.after_failure_on(lease.backend) if ruling.exclude else request
 
     def resume(self, lease: Lease, kind: FailureKind, given: int) -> Request | None:

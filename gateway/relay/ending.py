@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended
+from gateway.core.overflowed import Overflowed
 from gateway.engines.adapter import Failure, Load
 from gateway.relay.attempt import Outcome
 from gateway.relay.errand import Upstream
 from gateway.relay.meter import Meter
 
-__all__ = ["ABORT_DECODING", "counted_in", "ended_of", "lingers", "reported"]
+__all__ = ["ABORT_DECODING", "ended_of", "lingers", "overflowed", "reported"]
 
 _GIVEN_UP = (FailureKind.FIRST_TOKEN, FailureKind.TOKEN_GAP)
 """Failures after which the engine may still be at work."""
@@ -48,11 +49,9 @@ def ended_of(
     )
 
 
-def counted_in(failure: Failure) -> int | None:
-    """Tokens that an engine counted in a prompt which it found too long; at least one over its limit."""
-    if failure.requested is not None:
-        return failure.requested
-    return failure.limit + 1 if failure.limit is not None else None
+def overflowed(failure: Failure) -> Overflowed:
+    """What an engine said that found the request too long."""
+    return Overflowed(failure.limit, failure.requested, failure.prompt)
 
 
 def lingers(upstream: Upstream, outcome: Outcome | None, failure: Failure | None, meter: Meter) -> float:

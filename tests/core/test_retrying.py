@@ -51,6 +51,11 @@ def test_which_failures_are_retried(kind: FailureKind, attempt: int, allowed: bo
     assert bool(rule(kind, attempt=attempt)) is allowed
 
 
+def test_what_fits_with_a_smaller_budget_is_asked_for_in_the_same_place() -> None:
+    assert rule(FailureKind.CONTEXT, fits=True) == Retry(exclude=False)
+    assert rule(FailureKind.CONTEXT) == Retry(exclude=True)
+
+
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_nothing_is_replayed_after_the_first_byte(kind: FailureKind) -> None:
     assert rule(kind, first_byte_sent=True) == No("the client has part of the answer")

@@ -155,6 +155,29 @@ def test_c2_every_wording_of_an_overflow(
     assert "maximum context length" in failure.message
 
 
+@pytest.mark.parametrize(
+    ("wording", "prompt"),
+    [
+        ("request (2100 tokens) exceeds the available context size (2048 tokens), try increasing it", 2100),
+        ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 30 `inputs` tokens and 9000 `max_new_tokens`", 30),
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (3000 in the "
+            "messages, 2000 in the completion).",
+            3000,
+        ),
+        ("This model's maximum context length is 4096 tokens. However, your messages resulted in 4200 tokens.", 4200),
+        ("prompt is too long: 210000 tokens > 200000 maximum", 210_000),
+        ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", 190_000),
+        ("maximum context length of 2048 tokens. You requested a total of 9000 tokens.", None),
+        ("maximum context length is 2048 tokens. However, you requested 10 output tokens and your prompt contains "
+         "at least 2039 input tokens, for a total of at least 2049 tokens.", None),
+        ("max_tokens=9000 cannot be greater than max_model_len=2048", None),
+    ],
+)  # fmt: skip
+def test_what_an_engine_counted_in_the_prompt_alone(wording: str, prompt: int | None) -> None:
+    assert classify(400, error(wording)).prompt == prompt
+
+
 def test_an_overflow_by_code_alone() -> None:
     assert classify(400, error("no", code="context_length_exceeded")).kind is K.CONTEXT
     assert classify(400, error("no", type="exceed_context_size_error")).kind is K.CONTEXT

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
 from gateway.core.snapshot import Health
 from tests.recordings import recording
-from tests.shell.engine_double import llama_cpp, page, says, vllm
+from tests.relay.fake_engine import Request, Wire, json_answer
+from tests.shell.engine_double import llama_cpp, openai_compatible, page, says, vllm
 from tests.shell.fixtures import Start
+from tests.shell.running import Running
 
 TOKENS = 5.4
 """Bytes a token of this prose with the vocabularies of today."""
@@ -91,6 +94,76 @@ async def test_c3_an_overflow_gets_its_one_second_try_on_a_larger_window(start: 
     assert reply.status == 200
     assert reply.headers["x-kvgate-backend"] == "large"
     assert len(engines["small"].asked) == 1
+
+
+class Strict:
+    """An engine whose tokenizer nobody can ask: `prompt` tokens, whatever was sent, in a window of 4096."""
+
+    def __init__(self, prompt: int, words: str) -> None:
+        self.prompt, self.words = prompt, words
+        self.budgets: list[int] = []
+
+    async def __call__(self, request: Request, wire: Wire) -> None:
+        budget = json.loads(request.body)["max_tokens"]
+        self.budgets.append(budget)
+        if self.prompt + budget <= 4096:
+            await says("ok", prompt=self.prompt)(request, wire)
+            return
+        words = self.words.format(prompt=self.prompt, budget=budget)
+        await json_answer({"error": {"message": words, "type": "invalid_request_error"}}, 400)(request, wire)
+
+
+TGI = (
+    "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: {prompt} `inputs` tokens and {budget} `max_new_tokens`"
+)
+OPENAI = (
+    "This model's maximum context length is 4096 tokens. However, you requested 4200 tokens ({prompt} in the messages, "
+    "{budget} in the completion). Please reduce the length of the messages or completion."
+)
+NO_NUMBER = "the request exceeds the model's maximum context length"
+
+
+async def uncounted(start: Start, strict: Strict) -> Running:
+    engine = openai_compatible(strict, model="tiny")
+    return await start({"b1": engine}, b1={"models": "[{id: tiny, context: 4096}]"})
+
+
+@pytest.mark.parametrize("words", [TGI, OPENAI], ids=["TGI", "OpenAI"])
+async def test_c1_what_nobody_can_count_is_cut_from_the_best_guess_and_then_as_its_engine_counts(
+    start: Start, words: str
+) -> None:
+    strict = Strict(3000, words)
+    gateway = await uncounted(start, strict)
+    reply = await gateway.chat(prose(2500), max_tokens=3000)
+    assert reply.status == 200
+    assert strict.budgets[0] > 1096
+    assert strict.budgets[1:] == [1096]
+    assert reply.headers["x-kvgate-max-tokens"] == "1096"
+
+
+async def test_c1_a_budget_is_not_cut_to_next_to_nothing_since_the_estimate_is_unsure(start: Start) -> None:
+    strict = Strict(1200, TGI)
+    gateway = await uncounted(start, strict)
+    reply = await gateway.chat("=-" * 3000, max_tokens=2000)
+    assert reply.status == 200
+    assert strict.budgets[-1] > 300, strict.budgets
+
+
+async def test_c1_without_a_number_the_high_side_is_tried_once(start: Start) -> None:
+    strict = Strict(2700, NO_NUMBER)
+    gateway = await uncounted(start, strict)
+    reply = await gateway.chat(prose(2500), max_tokens=3000)
+    assert reply.status == 200, strict.budgets
+    first, second = strict.budgets
+    assert second < first
+
+
+async def test_c1_a_prompt_that_does_not_fit_is_asked_for_once(start: Start) -> None:
+    strict = Strict(4090, TGI)
+    gateway = await uncounted(start, strict)
+    reply = await gateway.chat(prose(2500), max_tokens=3000)
+    assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
+    assert len(strict.budgets) == 1
 
 
 async def test_c4_window_and_pool_are_both_kept(start: Start) -> None:
