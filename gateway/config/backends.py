@@ -22,7 +22,7 @@ from gateway.config.sizes import (
 )
 from gateway.config.spec import FilePath, Name, Spec
 
-__all__ = ["ENGINES", "Abilities", "BackendSpec", "LabelName", "ModelSpec", "TimeoutSpec"]
+__all__ = ["ENGINES", "Abilities", "BackendSpec", "LabelName", "ModelSpec", "SlotsSpec", "TimeoutSpec"]
 
 ENGINES = ("vllm", "sglang", "llama.cpp", "ollama", "dwarfstar", "ninfer", "openai", "anthropic")
 """Names of `gateway.engines.registry`, for which there is a test."""
@@ -79,6 +79,14 @@ class TimeoutSpec(Spec):
     ] = None
     """From a client's leaving to the engine's letting its request go: at most so long its place is kept, less if the
     engine says that it is free. auto: what engines of this kind need, or 10 s where they tell."""
+
+
+class SlotsSpec(Spec):
+    """The slots of llama.cpp's server."""
+
+    choose: bool = True
+    """Tell it in which slot to work (id_slot), so that conversations that begin alike don't take each other's. Without
+    it the server chooses; so it does while others than this gateway use it."""
 
 
 class Abilities(Spec):
@@ -191,3 +199,5 @@ class BackendSpec(Spec):
     """When a silent engine is given up."""
     abilities: Abilities = Abilities()
     """Normally detected."""
+    slots: SlotsSpec = SlotsSpec()
+    """For llama.cpp: who chooses among its slots."""

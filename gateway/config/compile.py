@@ -67,6 +67,7 @@ def backend(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Backend:
         queued_prefill=spec.queued_prefill,
         shares_prefix=_SHARING.get(spec.engine, False),
         keeps_sequences=spec.engine == "llama.cpp",
+        chooses_slots=spec.engine == "llama.cpp" and spec.slots.choose,
         context_cap=spec.context,
         one_model=spec.one_model,
         headroom=UNIFIED_HEADROOM if found.budget <= UNIFIED_HEADROOM else HEADROOM,

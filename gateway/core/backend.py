@@ -81,6 +81,8 @@ class Backend:
     shares_prefix: bool = True
     keeps_sequences: bool = False
     """Its cache holds one whole sequence a slot (llama.cpp) and not blocks that are evicted one by one."""
+    chooses_slots: bool = False
+    """It is told in which slot to work."""
     headroom: float = 0.92
     abilities: frozenset[str] | None = None
     """None: whatever was detected; else exactly these."""

@@ -45,10 +45,11 @@ class Experience:
         self.tokens = PromptTokenEstimator()
         self.media = MediaTokens()
         self.outputs = OutputLengthEstimator()
-        self.prefixes = PrefixIndex(entries)
+        self.sessions = Sessions()
+        self.prefixes = PrefixIndex(entries, self._worth)
         self.trust = PrefixTrust()
         self.leaders = Leaders()
-        self.sessions = Sessions()
+        self._now = 0.0
         self.lessons = 0
         """Answers learned from."""
         self.paces: dict[str, Pace] = {}
@@ -132,6 +133,7 @@ class Experience:
         it nothing is said of those.
         """
         holders = {}
+        self._now = self._now if now is None else now
         for view in views:
             served = next((offer.model for model in models if (offer := view.offer(model)) is not None), None)
             if served is not None:
@@ -148,6 +150,9 @@ class Experience:
                 pinned = match.pinned / match.total * self.trust.probability(holder, 0)
                 hits[holders[holder]] = Hit(match.share, trust, pinned, held, *more, evicts)
         return hits
+
+    def _worth(self, chain: Chain) -> float:
+        return self.sessions.comes_back(chain, self._now)
 
     def _evicts(self, holder: str, match: Match, now: float) -> float:
         """Tokens that this prompt would push out there and that somebody would have come back for."""
@@ -177,13 +182,16 @@ class Experience:
         if view.pool > 0:
             # Slots keep whole sequences, one each; paged caches share blocks and evict the least recently used.
             sequences = (view.kept or view.slots) if view.backend.keeps_sequences else None
-            self.prefixes.register(holder, view.pool, sequences)
+            self.prefixes.register(holder, view.pool, sequences, chosen=sequences is not None and _chooses(view))
         footprint = lease.decision.footprint
+        self._now = lease.granted_at
         if lease.request.thread:
             lease.divergence = self.sessions.sent(lease.request, lease.chain, lease.backend, lease.granted_at)
         self._told[lease.id] = self.prefixes.match(lease.chain, (holder,))[holder]
         if footprint is not None:
             self.prefixes.begin(holder, lease.chain, footprint.prompt)
+            if _chooses(view) and lease.request.n == 1:
+                lease.slot = self.prefixes.slot_of(holder, lease.chain)
             self._sharing.setdefault(holder, Sharing()).enter(lease.id, lease.chain, footprint.prompt, footprint.shared)
         if leads(lease.decision, view):
             sent = lease.granted_at
@@ -282,6 +290,11 @@ class Experience:
         pace = self.paces.get(lease.backend)
         if pace is not None:
             pace.ended(lease, ended, totals, now)
+
+
+def _chooses(view: BackendView) -> bool:
+    """Whether it is told which slot to take: where nobody else is there, who might be in it."""
+    return view.backend.chooses_slots and not view.foreign
 
 
 def _holder(backend: str, model: str) -> str:

@@ -52,6 +52,8 @@ class Lease:
     """Tokens as its engine counted them, once it has."""
     divergence: Divergence | None = None
     """Where its prompt parts from the last one of its conversation though it goes on from it."""
+    slot: int | None = None
+    """The engine's slot that it is to use; None: any."""
     settled: bool = False
 
     @property

@@ -202,7 +202,7 @@ class Member:
             retry_at=retry_at,
             limited_by=limited_by,
             busy_with=self.busy_with if totals.running else None,
-            kept=room.slots,
+            kept=(self.facts.slots if self.facts is not None else None) or room.slots,
         )
 
 

@@ -97,6 +97,8 @@ class Errand:
     """If its answer breaks off, another engine may go on."""
     goes_on: GoesOn | None = None
     """Where an answer that broke off goes on; None: it begins."""
+    slot: int | None = None
+    """The engine's slot that it is to use; None: any."""
 
     @property
     def body(self) -> bytes:
@@ -156,6 +158,7 @@ def errand_of(
         predicted_output=footprint.output if footprint is not None else 0,
         may_break_off=lease.request.resumes,
         goes_on=goes_on,
+        slot=lease.slot,
     )
 
 
@@ -212,6 +215,8 @@ def _outbound(upstream: Upstream, errand: Errand, spoken: str, found: Rewritten,
         edits = {**NOT_THE_CALLERS, **_edits(engine, errand, spoken, stream, found)}
         if errand.goes_on is not None:
             edits |= _going_on(errand, errand.goes_on, body, found)
+        if errand.slot is not None and spoken in RESUMABLE:
+            edits["id_slot"] = str(errand.slot).encode()
         ids = _tells_ids(engine, errand, spoken, found)
         if ids:
             edits["return_token_ids"] = b"true"

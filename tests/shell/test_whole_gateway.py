@@ -94,3 +94,15 @@ async def test_a_blocking_call_on_the_loop_is_noticed(start: Start) -> None:
     with pytest.raises(blockbuster.BlockingError):
         names["ready"]()
     assert gateway.health("b1") is Health.UP
+
+
+async def test_llama_cpp_is_told_which_slot_to_use_unless_the_file_says_otherwise(start: Start) -> None:
+    body = {"model": "tiny", "id_slot": 7, "messages": [{"role": "user", "content": "hi"}]}
+    engine = llama_cpp(says("Hel", "lo", prompt=7), model="tiny", slots=3)
+    gateway = await start({"b1": engine})
+    assert (await gateway.ask(body)).status == 200
+    assert engine.body()["id_slot"] == 0
+    other = llama_cpp(says("Hel", "lo", prompt=7), model="tiny", slots=3)
+    gateway = await start({"b1": other}, b1={"slots": "{choose: false}"})
+    assert (await gateway.ask(body)).status == 200
+    assert "id_slot" not in other.body()

@@ -8,7 +8,7 @@ from gateway.core.prefix.block_residency import BlockResidency
 from gateway.core.prefix.chain import Chain
 from gateway.core.prefix.residency import Residency
 from gateway.core.prefix.reuse import Match
-from gateway.core.prefix.slot_residency import SlotResidency
+from gateway.core.prefix.slot_residency import SlotResidency, Worth
 
 __all__ = ["DEFAULT_CAPACITY_TOKENS", "PrefixIndex"]
 
@@ -23,10 +23,11 @@ class PrefixIndex:
     that serves several models keys each as its own, e.g. by (name, model) joined: their caches share nothing.
     """
 
-    def __init__(self, entries: int = 262_144) -> None:
+    def __init__(self, entries: int = 262_144, worth: Worth = lambda _: 1.0) -> None:
         self._entries = entries
+        self._worth = worth
         self._caches: dict[str, Residency] = {}
-        self._sizes: dict[str, tuple[int, int | None]] = {}
+        self._sizes: dict[str, tuple[int, int | None, bool]] = {}
         self._versions: dict[str, int] = {}
         self._version = 0
 
@@ -44,23 +45,27 @@ class PrefixIndex:
         """Index entries in use over all backends."""
         return sum(cache.entries for cache in self._caches.values())
 
-    def register(self, backend: str, capacity_tokens: int, sequences: int | None = None) -> None:
+    def register(
+        self, backend: str, capacity_tokens: int, sequences: int | None = None, *, chosen: bool = False
+    ) -> None:
         """Tell a backend's cache size in tokens, and `sequences` if it keeps whole sequences (slots), not blocks.
 
-        Calling it again with other figures resizes; a change of kind starts over.
+        `chosen`: it is told which slot to take. Calling it again with other figures resizes; a change of kind starts
+        over.
         """
-        size = (capacity_tokens, sequences)
+        size = (capacity_tokens, sequences, chosen)
         if self._sizes.get(backend) == size:
             return
-        if backend not in self._caches or self._sizes[backend][1] != sequences:
+        if backend not in self._caches or self._sizes[backend][1:] != size[1:]:
             if sequences is not None:
-                self._caches[backend] = SlotResidency(capacity_tokens, sequences)
+                cache = SlotResidency(capacity_tokens, sequences, chosen=chosen, worth=self._worth)
+                self._caches[backend] = cache
             else:
                 self._caches[backend] = BlockResidency(capacity_tokens, self._entries)
         self._sizes[backend] = size
         share = self._entries // len(self._caches)
-        for name, cache in self._caches.items():
-            cache.resize(self._sizes[name][0], share)
+        for name, one in self._caches.items():
+            one.resize(self._sizes[name][0], share)
         self._changed(backend)
 
     def match(self, chain: Chain, backends: Iterable[str]) -> dict[str, Match]:
@@ -83,6 +88,11 @@ class PrefixIndex:
         """Note that a prompt of `tokens` tokens was sent there; it counts as pending until its first token."""
         self._cache(backend).begin(chain, tokens)
         self._changed(backend)
+
+    def slot_of(self, backend: str, chain: Chain) -> int | None:
+        """The slot that a running request was given there; None where caches have no slots, or none was free."""
+        cache = self._caches.get(backend)
+        return cache.slot_of(chain) if isinstance(cache, SlotResidency) else None
 
     def confirm(self, backend: str, chain: Chain, cached_tokens: int | None = None) -> None:
         """Note the first token of a prompt that was begun; `cached_tokens` if the engine already told."""
