@@ -15,6 +15,7 @@ from gateway.cli.top_backends import backend_remarks, backends_table
 from gateway.cli.top_queue import clients_table, models_table, waiting_table
 from gateway.cli.top_rates import Rates
 from gateway.cli.top_words import compact, plain
+from gateway.telemetry.parting import parting_words
 
 __all__ = ["Frame", "View"]
 
@@ -107,6 +108,13 @@ class View:
             yield grid
         else:
             yield from (*queue, Text(), *keys)
+        yield from self._hints()
+
+    def _hints(self) -> Iterator[RenderableType]:
+        """What somebody could mend."""
+        for row in self._frame.queue.get("diverging") or ():
+            who = f"  ! {plain(row.get('client', '?'))} on {plain(row.get('model', '?'))}: "
+            yield Text.assemble((who, "yellow"), parting_words(row))
 
 
 def _title(title: str, about: str) -> Text:

@@ -36,6 +36,7 @@ from gateway.edge.public import Public
 from gateway.edge.queue_view import LISTED, queue_document
 from gateway.edge.remembering import Remembering
 from gateway.edge.server import EdgeServer
+from gateway.edge.session_view import diverging_rows
 from gateway.edge.tls import server_context
 from gateway.errors import ConfigError
 from gateway.fleet.leases import Leases
@@ -258,7 +259,7 @@ class Application:
             self.leases.open,
             snapshot,
             lambda request: gate.short(request) is not None,
-        )
+        ) | {"diverging": diverging_rows(self.leases.experience.sessions)}
 
     def keys(self) -> list[dict[str, Any]]:
         """Every configured client: what it runs, and what is left of its limits."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gateway import clock
 from gateway.core.decision import Decision, Verdict
 from gateway.core.lease import Ended, Lease
@@ -11,10 +13,15 @@ from gateway.errors import GatewayError
 from gateway.telemetry.journal import Journal
 from gateway.telemetry.log import log_warning
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.parting import parting_record, parting_words
 from gateway.telemetry.record import Settled
 from gateway.wire.inbound import AccessNote
 
 __all__ = ["Chronicle"]
+
+_NO_SINGLE_CASE = 2
+"""Turns in a row."""
+_TOLD = 256
 
 
 class Chronicle:
@@ -28,6 +35,8 @@ class Chronicle:
         self._journal = journal
         self._cutting: set[str] = set()
         """Backends that were told of, as cutting prompts short."""
+        self._parting: set[tuple[str, str]] = set()
+        """Clients and models that were told of, as changing their prompts."""
 
     def pumped(self, seconds: float, decisions: int) -> None:
         """One look at the queue took this long."""
@@ -91,6 +100,10 @@ class Chronicle:
 
     def _settle(self, lease: Lease, ended: Ended, outcome: str, note: AccessNote) -> None:
         request = lease.request
+        parts = parting_record(lease.divergence)
+        if parts is not None:
+            self._metrics.parted(request.model)
+            self._tell_of_parting(request, parts)
         self._metrics.settled(
             request.model,
             lease.backend,
@@ -120,7 +133,21 @@ class Chronicle:
                 completion_tokens=ended.output_tokens,
                 cached_tokens=ended.cached_tokens,
                 code=str(ended.failure) if ended.failure is not None else None,
+                parts=parts,
             ),
+        )
+
+    def _tell_of_parting(self, request: Request, parts: dict[str, Any]) -> None:
+        """Once for each client and model, when it is no single case."""
+        who = (request.client, request.model)
+        if parts["turns"] != _NO_SINGLE_CASE or who in self._parting or len(self._parting) >= _TOLD:
+            return
+        self._parting.add(who)
+        log_warning(
+            "the prompts of a conversation change near their start at every turn, so no cache can hold them: "
+            + parting_words(parts),
+            client=request.client,
+            model=request.model,
         )
 
     def _close(self, request: Request, note: AccessNote, settled: Settled) -> None:

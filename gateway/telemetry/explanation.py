@@ -14,6 +14,7 @@ from rich.text import Text
 
 from gateway.core.failure import SENTENCES, FailureKind
 from gateway.telemetry.figures import count, ratio, seconds
+from gateway.telemetry.parting import parting_words
 from gateway.telemetry.weighed import Costs, candidate_lines, sentence
 
 __all__ = ["explain_text"]
@@ -168,7 +169,10 @@ def _outcome(record: _Row, decision: _Row, settled: _Row) -> list[RenderableType
     line.append(f", {seconds(settled.get('total_s'))} from arrival to end")
     if decision.get("verdict") != "admit":
         return [line]
-    return [line, Text(""), _indented(_measured(record, decision, settled))]
+    told: list[RenderableType] = [line, Text(""), _indented(_measured(record, decision, settled))]
+    if parts := settled.get("parts"):
+        told += [Text(""), _indented(Text(f"! {parting_words(parts)}", "yellow"))]
+    return told
 
 
 def _measured(record: _Row, decision: _Row, settled: _Row) -> Table:

@@ -77,6 +77,8 @@ class Metrics:
         self._truncated = self._counter("kvgate_prompt_truncated", "Prompts that a backend cut short.", one)
         self._tokens = self._counter("kvgate_tokens", "Tokens: prompt, cached (part of it), completion.", (*mb, "kind"))
         self._prefix = self._counter("kvgate_prefix_tokens", "Tokens predicted and found in cache.", (*one, "kind"))
+        parted = "Turns whose prompt was another from some byte on than the last one of its conversation."
+        self._parted = self._counter("kvgate_prefix_diverged", parted, ("model",))
         self._closed = self._counter("kvgate_client_closed", "Clients that left, and when.", ("model", "stage"))
         self._refusals = self._counter("kvgate_refusals", "Requests turned down.", ("reason",))
         self._counts = self._counter("kvgate_exact_counts", "Prompts to be counted, by whom.", ("by", "outcome"))
@@ -102,6 +104,7 @@ class Metrics:
         for family in (self._requests, self._failures, self._truncated, self._tokens, self._prefix, self._closed):
             family.keep(self._known)
         self._retries.keep(self._known)
+        self._parted.keep(self._known)
         self._resumed.keep(self._known)
         for histogram in (self._ttft, self._tpot, self._queued):
             histogram.keep(self._known)
@@ -157,6 +160,10 @@ class Metrics:
     def retried(self, backend: str) -> None:
         """Another attempt follows one that failed on this backend."""
         self._retries.at(self._known.backend(backend)).inc()
+
+    def parted(self, model: str) -> None:
+        """A prompt parted from the last one of its conversation, so that nothing after that is cached."""
+        self._parted.at(self._known.model(model)).inc()
 
     def resumed(self, backend: str) -> None:
         """An answer that broke off on this backend goes on in another."""

@@ -43,6 +43,8 @@ class Settled:
     cached_tokens: int | None = None
     code: str | None = None
     """The stable error code, if it ended in one."""
+    parts: dict[str, Any] | None = None
+    """Where its prompt parts from its conversation's last one (`telemetry.parting`)."""
 
 
 def _name(value: str | None) -> str | None:
