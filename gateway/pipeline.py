@@ -22,6 +22,7 @@ from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
+from gateway.core.steadying import rule
 from gateway.core.suspects import Suspects
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
@@ -49,6 +50,7 @@ from gateway.wire.answer_headers import answer_headers
 from gateway.wire.inbound import AccessNote, Inbound
 from gateway.wire.quota_words import quota_fields
 from gateway.wire.refusal import prompt_member
+from gateway.wire.steadying import steadied
 from gateway.wire.usage import Usage
 
 __all__ = ["Chronicle", "Pipeline"]
@@ -113,6 +115,7 @@ class Pipeline:
     async def _serve(self, inbound: Inbound, down: Downstream) -> None:
         try:
             measured = await self._measurer.measure(inbound.surface, inbound.body, inbound.content_type)
+            measured = await self._steadied(inbound, measured)
             subject = self._describe(inbound, measured)
             self._let_pass(measured)
         except GatewayError as error:
@@ -123,6 +126,18 @@ class Pipeline:
             return
         request = await self.counts.settled(subject, measured, inbound.body, self._dispatcher.plan)
         await self._until_answered(request, measured, inbound, down)
+
+    async def _steadied(self, inbound: Inbound, measured: Measured) -> Measured:
+        """Measure anew what an operator's rules for this model take something out of."""
+        route = self._dispatcher.plan.routes.get(measured.chat.model)
+        if route is None or not route.rewrites:
+            return measured
+        rules = [rule(*each) for each in route.rewrites]
+        body = await asyncio.to_thread(steadied, inbound.body, rules)
+        if body is inbound.body:
+            return measured
+        inbound.body = body
+        return await self._measurer.measure(inbound.surface, body, inbound.content_type)
 
     async def close(self) -> None:
         """Stop what it does beside requests."""

@@ -132,4 +132,5 @@ def _route(spec: RouteSpec) -> Route:
         ttft=spec.slo.ttft,
         tpot=spec.slo.tpot,
         resumes=spec.continuation,
+        rewrites=tuple((each.match, each.put) for each in spec.rewrite),
     )

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from gateway.config.auth import Auth
 from gateway.config.backends import BackendSpec, LabelName
 from gateway.config.own_catalogue import CatalogueSpec
+from gateway.config.rewriting import Rewrite
 from gateway.config.sizes import Duration, Number, Share, Tokens, Unreadable, Whole, parse_tokens
 from gateway.config.spec import Name, Spec, some
 
@@ -87,6 +88,9 @@ class RouteSpec(Spec):
     continuation: bool = False
     """Whether a streamed answer whose engine fails in the middle goes on in another that serves the same model in the
     same class of number format. Each answer's text so far is then held until it ends."""
+    rewrite: tuple[Rewrite, ...] = ()
+    """What to take out of system prompts before they are sent on, so that caches can hold them; nothing by default.
+    claude-code-attribution: the line with a checksum with which Claude Code begins."""
 
 
 class ClassSpec(Spec):

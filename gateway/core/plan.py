@@ -34,6 +34,8 @@ class Route:
     tpot: float | None = None
     resumes: bool = False
     """Whether an answer that breaks off in the middle may go on in another engine."""
+    rewrites: tuple[tuple[str, str], ...] = ()
+    """What is taken out of its system prompts: patterns, and what is put there."""
 
     @property
     def models(self) -> tuple[str, ...]:
