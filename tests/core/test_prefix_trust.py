@@ -23,7 +23,7 @@ def test_bins_cover_up_to_forgotten() -> None:
 def test_prior_trusts_near_and_doubts_far() -> None:
     trust = PrefixTrust()
     near, middle, far = (trust.probability("b", bin_) for bin_ in (0, 4, 7))
-    assert (near, middle, far) == (0.9, 0.65, 0.2)
+    assert (near, middle, far) == (0.975, 0.65, 0.2)
 
 
 def test_expected_hit_is_whole_blocks_and_never_everything() -> None:
@@ -44,7 +44,7 @@ def test_an_engine_that_never_hits_loses_trust_within_ten_requests() -> None:
         trust.learn("b", WHOLE, 2500, 0, block=16)
     assert max(trust.probability("b", bin_) for bin_ in range(8)) < 0.15
     assert trust.expected_hit("b", WHOLE, 2500, block=528) == 0
-    assert trust.share("other", WHOLE) == 0.9
+    assert trust.share("other", WHOLE) == 0.975
 
 
 def test_trust_comes_back() -> None:
@@ -97,7 +97,7 @@ def test_forgetting_goes_back_to_the_prior() -> None:
     trust = PrefixTrust()
     trust.learn("b", WHOLE, 2500, 0)
     trust.forget("b")
-    assert trust.probability("b", 0) == 0.9
+    assert trust.probability("b", 0) == 0.975
 
 
 @settings(deadline=None)

@@ -208,7 +208,9 @@ def test_every_footprint_is_sane(
     if footprint.max_tokens is not None:
         assert footprint.max_tokens > 0
         assert asked is None or footprint.max_tokens < asked
-        assert footprint.max_tokens <= max(window - footprint.prompt_high, FLOOR_OUTPUT)
+        # Where a likely answer fits on the high side of the prompt, else from the best guess.
+        nearer = window - footprint.prompt_high
+        assert footprint.max_tokens <= max(nearer if nearer >= output else window - prompt, FLOOR_OUTPUT)
 
 
 def test_embeddings_reserve_no_output_even_strictly() -> None:
