@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gateway.config.devices import DeviceEntry, DeviceSpec, DevicesSpec
 from gateway.config.formats import KvFormat, WeightFormat
@@ -22,7 +22,7 @@ from gateway.config.sizes import (
 )
 from gateway.config.spec import FilePath, Name, Spec
 
-__all__ = ["ENGINES", "Abilities", "BackendSpec", "LabelName", "ModelSpec", "SlotsSpec", "TimeoutSpec"]
+__all__ = ["ENGINES", "Abilities", "BackendSpec", "KvEventsSpec", "LabelName", "ModelSpec", "SlotsSpec", "TimeoutSpec"]
 
 ENGINES = ("vllm", "sglang", "llama.cpp", "ollama", "dwarfstar", "ninfer", "openai", "anthropic")
 """Names of `gateway.engines.registry`, for which there is a test."""
@@ -87,6 +87,32 @@ class SlotsSpec(Spec):
     choose: bool = True
     """Tell it in which slot to work (id_slot), so that conversations that begin alike don't take each other's. Without
     it the server chooses; so it does while others than this gateway use it."""
+
+
+def _zmq(text: str) -> str:
+    if not text.startswith(("tcp://", "ipc://")):
+        raise Unreadable("is not a ZMQ address", "write it like tcp://10.0.0.11:5557")
+    return text
+
+
+ZmqAddress = Annotated[str, AfterValidator(_zmq), Field(examples=["tcp://10.0.0.11:5557"])]
+
+
+class KvEventsSpec(Spec):
+    """vLLM's own word on what its cache holds (--kv-events-config with the publisher zmq); needs kvgate[kv-events]."""
+
+    connect: ZmqAddress | None = None
+    """Where the engine publishes, if its endpoint is one with * (tcp://*:5557) or ipc://."""
+    listen: ZmqAddress | None = None
+    """Where to listen instead, if its endpoint names this machine: then vLLM connects."""
+    replay: ZmqAddress | None = None
+    """Its replay_endpoint, asked for what was missed."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.connect is None) == (self.listen is None):
+            raise ValueError("needs connect or listen, one of them")
+        return self
 
 
 class Abilities(Spec):
@@ -199,5 +225,7 @@ class BackendSpec(Spec):
     """When a silent engine is given up."""
     abilities: Abilities = Abilities()
     """Normally detected."""
+    kv_events: KvEventsSpec | None = None
+    """For vLLM: listen to what it says of its KV cache; without it what is cached is predicted from what was sent."""
     slots: SlotsSpec = SlotsSpec()
     """For llama.cpp: who chooses among its slots."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateway.config.backends import BackendSpec, ModelSpec
+from gateway.config.backends import BackendSpec, KvEventsSpec, ModelSpec
 from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.policy import Policy
 from gateway.config.secrets import Secret
@@ -44,6 +44,8 @@ class Endpoint:
     kv_pool: PoolSize = field(default_factory=PoolSize)
     running: int | None = None
     abilities: Mapping[str, bool] = field(default_factory=dict)
+    kv_events: KvEventsSpec | None = None
+    """Where its engine tells what its KV cache holds."""
     catalogue: Catalogue = SHIPPED
 
 
@@ -67,5 +69,6 @@ def endpoint(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Endpoint:
         kv_pool=spec.kv_pool,
         running=spec.running,
         abilities=said,
+        kv_events=spec.kv_events,
         catalogue=catalogue,
     )

@@ -21,6 +21,7 @@ from gateway.core.leading import NOTHING_AWAITED, awaited, leads, when_read
 from gateway.core.lease import Ended, Lease
 from gateway.core.output_quantiles import key_of, output_quantiles
 from gateway.core.pace import Pace
+from gateway.core.prefix.block_events import Event
 from gateway.core.prefix.chain import Chain
 from gateway.core.prefix.index import PrefixIndex
 from gateway.core.prefix.leaders import Leaders
@@ -193,6 +194,8 @@ class Experience:
             if _chooses(view) and lease.request.n == 1:
                 lease.slot = self.prefixes.slot_of(holder, lease.chain)
             self._sharing.setdefault(holder, Sharing()).enter(lease.id, lease.chain, footprint.prompt, footprint.shared)
+        if (mirror := self.prefixes.mirrored(holder)) is not None:
+            mirror.begin(lease.chain)
         if leads(lease.decision, view):
             sent = lease.granted_at
             ready = when_read(lease.decision, sent)
@@ -231,6 +234,12 @@ class Experience:
             self.prefixes.forget(_holder(backend, model))
             self.leaders.forget(_holder(backend, model))
 
+    def blocks_told(self, backend: str, model: str, events: list[Event], now: float) -> None:
+        """An engine said which blocks its cache took in and lost."""
+        holder = _holder(backend, model)
+        self.prefixes.mirror(holder).apply(events, now)
+        self.prefixes.told(holder)
+
     def remove(self, backend: str, models: Iterable[str]) -> None:
         """The backend is gone for good."""
         for model in models:
@@ -268,6 +277,8 @@ class Experience:
         self.leaders.end(holder, lease.id)
         self.prefixes.end(holder, lease.chain, ended.output_tokens or 0)
         self.sessions.ended(lease.chain, now, calls=ended.calls)
+        if (mirror := self.prefixes.mirrored(holder)) is not None:
+            mirror.end(lease.chain, ended.prompt_tokens, ended.cached_tokens, now)
         if ended.prompt_tokens:
             if ended.text_only and counts is not None and not was_cut(lease, ended):
                 answer = ended.output_tokens or 0 if request.n == 1 else 0

@@ -98,6 +98,7 @@ class Application:
             changed=self._fleet_changed,
             restarted=self.leases.restarted,
             observed=self.leases.observed,
+            blocks=self.leases.blocks_told,
             interval=loaded.policy.health.probe,
         )
         self.wheel = TimerWheel()

@@ -22,6 +22,7 @@ from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
 from gateway.core.overflowed import Overflowed, after_overflow
 from gateway.core.plan import Plan
+from gateway.core.prefix.block_events import Event
 from gateway.core.prefix.chain import Chain
 from gateway.core.request import Request
 from gateway.core.retrying import Retry, RetryBudget, may_retry
@@ -248,6 +249,14 @@ class Leases:
     def observed(self, backend: str, running: int, asked: float) -> None:
         """An engine, asked at that moment, says how many sequences it has: abandoned ones beyond that are gone."""
         self.store.observe(backend, running, asked)
+
+    def blocks_told(self, backend: str, events: list[Event]) -> None:
+        """An engine said which blocks its cache took in and lost."""
+        member = self.roster.get(backend)
+        if member is not None and len(member.models) == 1:
+            (model,) = member.models
+            self.experience.blocks_told(backend, model, events, self._now())
+            self.changed()
 
     def restarted(self, backend: str) -> None:
         """An engine came back; its KV cache is empty."""

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from gateway import clock
+from gateway.config.backends import KvEventsSpec
 from gateway.core.ledger import Totals
+from gateway.core.prefix.block_events import Event, Lost
 from gateway.engines.adapter import Facts, Load
+from gateway.errors import ConfigError
+from gateway.fleet.kv_events import KvEvents
 from gateway.fleet.member import Member
 from gateway.fleet.poller import Poller
 from gateway.fleet.probing import Prober, Target
@@ -34,6 +39,7 @@ class Watch:
         changed: Callable[[], None],
         restarted: Callable[[str], None],
         observed: Callable[[str, int, float], None],
+        blocks: Callable[[str, list[Event]], None] = lambda _name, _events: None,
         interval: float = 5.0,
     ) -> None:
         self.interval = interval
@@ -43,7 +49,9 @@ class Watch:
         self._restarted = restarted
         self._observed = observed
         self._prober = Prober()
+        self._blocks = blocks
         self._pollers: dict[str, Poller] = {}
+        self._listening: dict[str, tuple[KvEventsSpec, KvEvents]] = {}
         self._said: dict[str, set[str]] = {}
 
     async def apply(self, fresh: tuple[str, ...]) -> None:
@@ -51,6 +59,7 @@ class Watch:
         wanted = {member.backend.name: member for member in self._roster if not member.draining}
         gone = [name for name in self._pollers if name not in wanted or name in fresh]
         await asyncio.gather(*(self._pollers.pop(name).stop() for name in gone))
+        await self._listen({name: member.endpoint.kv_events for name, member in wanted.items()})
         for name, member in wanted.items():
             if name not in self._pollers:
                 poller = Poller(_target(member), member.engine, self._prober, self, self.interval)
@@ -58,6 +67,28 @@ class Watch:
                 poller.start()
             else:
                 self._pollers[name].retarget(_target(member), self.interval)
+
+    async def _listen(self, wanted: dict[str, KvEventsSpec | None]) -> None:
+        """Listen to the engines that tell of their KV caches, and to no others."""
+        for name, (spec, listener) in list(self._listening.items()):
+            if wanted.get(name) != spec:
+                del self._listening[name]
+                await listener.stop()
+        for name, told in wanted.items():
+            if told is not None and name not in self._listening:
+                listener = KvEvents(
+                    name,
+                    connect=told.connect,
+                    listen=told.listen,
+                    replay=told.replay,
+                    took=partial(self._blocks, name),
+                    lost=partial(self._blocks, name, [Lost()]),
+                )
+                self._listening[name] = told, listener
+                try:
+                    listener.start()
+                except ConfigError as error:
+                    log.warning("backend %s: %s", name, error.message)
 
     def look_now(self, name: str) -> None:
         """A request just failed there: ask at once."""
@@ -73,6 +104,7 @@ class Watch:
 
     async def stop(self) -> None:
         """Stop all pollers and close the probing session."""
+        await self._listen({})
         await asyncio.gather(*(poller.stop() for poller in self._pollers.values()))
         self._pollers.clear()
         await self._prober.close()

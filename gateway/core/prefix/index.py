@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from gateway.core.prefix.block_events import BlockMirror
 from gateway.core.prefix.block_residency import BlockResidency
 from gateway.core.prefix.chain import Chain
 from gateway.core.prefix.residency import Residency
-from gateway.core.prefix.reuse import Match
+from gateway.core.prefix.reuse import Match, Segment
 from gateway.core.prefix.slot_residency import SlotResidency, Worth
 
 __all__ = ["DEFAULT_CAPACITY_TOKENS", "PrefixIndex"]
@@ -29,6 +31,7 @@ class PrefixIndex:
         self._caches: dict[str, Residency] = {}
         self._sizes: dict[str, tuple[int, int | None, bool]] = {}
         self._versions: dict[str, int] = {}
+        self._mirrors: dict[str, BlockMirror] = {}
         self._version = 0
 
     @property
@@ -72,7 +75,26 @@ class PrefixIndex:
         """What each of these backends holds of a prompt; about 5 µs a backend."""
         nothing = Match(chain.total)
         caches = self._caches
-        return {name: caches[name].match(chain) if name in caches else nothing for name in backends}
+        found = {name: caches[name].match(chain) if name in caches else nothing for name in backends}
+        for name, mirror in self._mirrors.items():
+            if name in found:
+                found[name] = _exact(found[name], mirror.resident(chain))
+        return found
+
+    def mirror(self, backend: str) -> BlockMirror:
+        """What that backend's engine itself says of its blocks; from the first call on it counts."""
+        found = self._mirrors.get(backend)
+        if found is None:
+            found = self._mirrors[backend] = BlockMirror()
+        return found
+
+    def mirrored(self, backend: str) -> BlockMirror | None:
+        """The same, if there is one."""
+        return self._mirrors.get(backend)
+
+    def told(self, backend: str) -> None:
+        """An engine said something of its blocks."""
+        self._changed(backend)
 
     def depth(self, backend: str, chain: Chain) -> int:
         """Bytes of a prompt that this backend is believed to hold."""
@@ -118,13 +140,16 @@ class PrefixIndex:
 
     def forget(self, backend: str) -> None:
         """Forget a backend's cache: its engine restarted."""
-        cache = self._caches.get(backend)
+        cache, mirror = self._caches.get(backend), self._mirrors.get(backend)
+        if mirror is not None:
+            mirror.forget()
         if cache is not None:
             cache.clear()
             self._changed(backend)
 
     def remove(self, backend: str) -> None:
         """Forget the backend itself."""
+        self._mirrors.pop(backend, None)
         if self._caches.pop(backend, None) is not None:
             del self._sizes[backend]
             self._changed(backend)
@@ -137,3 +162,12 @@ class PrefixIndex:
     def _changed(self, backend: str) -> None:
         self._version += 1
         self._versions[backend] = self._version
+
+
+def _exact(match: Match, told: tuple[int, bool] | None) -> Match:
+    """The match as far as the engine's own word goes; what it says nothing of stays believed."""
+    if told is None or (told[0] < match.bytes and not told[1]):
+        return match
+    there, _ = told
+    segments = (Segment(there, 0),) if there else ()
+    return replace(match, bytes=there, segments=segments, pinned=min(match.pinned, there))
