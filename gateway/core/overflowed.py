@@ -34,21 +34,26 @@ class Overflowed:
 def after_overflow(request: Request, offer: Offer, sent: int | None, said: Overflowed) -> tuple[Request, bool]:
     """The request with what is known of its length now, and whether this very backend may serve it after all.
 
-    Once, on the first attempt, and with a smaller output budget than was `sent`: for the prompt as the engine counted
-    it, or, where it tells no number, as far on the high side of the estimate as leaves room for a likely answer. A
-    prompt that was counted before is as long as it was said to be.
+    With a smaller output budget than was `sent`: for the prompt as the engine counted it, or, where it tells no number,
+    once, as far on the high side of the estimate as leaves room for a likely answer.
     """
     known = request.estimates.get(offer.model)
-    if request.attempt == 0 and known is not None and known.tier != "C":
+    if known is not None and _may_be_longer(known, said):
         window = offer.window if said.limit is None else min(offer.window, said.limit)
         prompt = said.prompt if said.prompt is not None else _taken_for(known, window)
-        tells = said.prompt is not None or said.requested is None
-        if tells and window - prompt >= FLOOR_OUTPUT and (sent is None or window - prompt < sent):
+        if window - prompt >= FLOOR_OUTPUT and (sent is None or window - prompt < sent):
             tier = "C" if said.prompt is not None else known.tier
             told = replace(known, prompt=prompt, prompt_high=prompt, tier=tier, prompt_floor=None, prompt_ceiling=None)
             return replace(request, estimates={**request.estimates, offer.model: told}), True
     least = said.prompt if said.prompt is not None else said.least
     return (request if least is None else request.at_least(least)), False
+
+
+def _may_be_longer(known: Estimate, said: Overflowed) -> bool:
+    """Whether the engine tells something new of the prompt; without a number that it is longer than was guessed."""
+    if said.prompt is not None:
+        return said.prompt != known.prompt or known.tier != "C"
+    return said.requested is None and known.tier != "C" and known.prompt < known.prompt_high
 
 
 def _taken_for(known: Estimate, window: int) -> int:

@@ -18,6 +18,12 @@ def test_what_was_counted_is_what_it_has_and_the_same_backend_may_serve_it() -> 
     assert (estimate.prompt, estimate.prompt_high, estimate.prompt_low, estimate.tier) == (3000, 3000, 3000, "C")
 
 
+def test_the_engines_own_count_is_worth_more_than_another_tokenizers() -> None:
+    told, again = after_overflow(replace(ASKED.at_least(2500), attempt=1), OFFER, 2500, Overflowed(4096, 5000, 3000))
+    assert again
+    assert told.estimates["m"].prompt == 3000
+
+
 def test_a_count_below_the_estimate_counts_too() -> None:
     told, again = after_overflow(ASKED, OFFER, 3500, Overflowed(4096, 5000, 1000))
     assert again
@@ -37,8 +43,8 @@ def test_without_a_number_it_is_taken_to_be_long() -> None:
         (ASKED, Overflowed(4096, 4085, 4085)),
         (ASKED, Overflowed(2000)),
         (ASKED, Overflowed(4096, 9000)),
-        (replace(ASKED, attempt=1), Overflowed(4096, 5000, 3000)),
-        (ASKED.at_least(2000), Overflowed(4096, 5000, 3000)),
+        (ASKED.at_least(3000), Overflowed(4096, 5000, 3000)),
+        (after_overflow(ASKED, OFFER, 2500, Overflowed())[0], Overflowed()),
         (request(prompt=4000, high=4200), Overflowed()),
         (request(prompt=1000, high=1010, output=10), Overflowed(None, None, 1000)),
     ],
