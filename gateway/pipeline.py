@@ -37,6 +37,7 @@ from gateway.relay.errand import GoesOn, Outbound, Upstream, errand_of, prepare
 from gateway.relay.limits import Hooks
 from gateway.relay.meter import Meter
 from gateway.relay.questions import Questions
+from gateway.relay.slot_swaps import swap_slot
 from gateway.relay.stored import StoredAnswers
 from gateway.relay.stream import tell_broken
 from gateway.relay.waiting import Waiting
@@ -253,6 +254,8 @@ class Pipeline:
         open_ = False  # the client waits for the rest
         goes_on: GoesOn | None = None
         try:
+            if lease.swap is not None:
+                await swap_slot(self._questions, lease, self._dispatcher.leases.experience)
             offer, now = self._dispatcher.leases.offer(lease), int(clock.wall())
             if breaking is not None:
                 goes_on = await breaking.on(lease, upstream, measured.chat, inbound.body, self._questions)

@@ -87,6 +87,9 @@ class SlotsSpec(Spec):
     choose: bool = True
     """Tell it in which slot to work (id_slot), so that conversations that begin alike don't take each other's. Without
     it the server chooses; so it does while others than this gateway use it."""
+    save: bool = False
+    """It was started with --slot-save-path: what loses its slot is saved there and restored when it goes on, where that
+    is faster than to read it again. Takes 16 files, each as large as what a slot holds."""
 
 
 def _zmq(text: str) -> str:

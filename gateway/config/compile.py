@@ -68,6 +68,7 @@ def backend(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Backend:
         shares_prefix=_SHARING.get(spec.engine, False),
         keeps_sequences=spec.engine == "llama.cpp",
         chooses_slots=spec.engine == "llama.cpp" and spec.slots.choose,
+        saves_slots=spec.engine == "llama.cpp" and spec.slots.choose and spec.slots.save,
         context_cap=spec.context,
         one_model=spec.one_model,
         headroom=UNIFIED_HEADROOM if found.budget <= UNIFIED_HEADROOM else HEADROOM,

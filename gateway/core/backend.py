@@ -83,6 +83,8 @@ class Backend:
     """Its cache holds one whole sequence a slot (llama.cpp) and not blocks that are evicted one by one."""
     chooses_slots: bool = False
     """It is told in which slot to work."""
+    saves_slots: bool = False
+    """It can write what a slot holds to its disk, and read it back."""
     headroom: float = 0.92
     abilities: frozenset[str] | None = None
     """None: whatever was detected; else exactly these."""

@@ -30,6 +30,7 @@ from gateway.core.prefix.sharing import Sharing
 from gateway.core.prefix.trust import PrefixTrust
 from gateway.core.request import Estimate, Hit, Request
 from gateway.core.sessions import Sessions
+from gateway.core.slot_files import SlotFiles, Swap
 from gateway.core.snapshot import BackendView, Snapshot
 from gateway.core.truncation import was_cut
 
@@ -50,6 +51,7 @@ class Experience:
         self.prefixes = PrefixIndex(entries, self._worth)
         self.trust = PrefixTrust()
         self.leaders = Leaders()
+        self.slot_files = SlotFiles()
         self._now = 0.0
         self.lessons = 0
         """Answers learned from."""
@@ -193,6 +195,8 @@ class Experience:
             self.prefixes.begin(holder, lease.chain, footprint.prompt)
             if _chooses(view) and lease.request.n == 1:
                 lease.slot = self.prefixes.slot_of(holder, lease.chain)
+                if view.backend.saves_slots and lease.slot is not None:
+                    lease.swap = self._swap(lease, holder, lease.slot, view.prefill_factor)
             self._sharing.setdefault(holder, Sharing()).enter(lease.id, lease.chain, footprint.prompt, footprint.shared)
         if (mirror := self.prefixes.mirrored(holder)) is not None:
             mirror.begin(lease.chain)
@@ -201,6 +205,28 @@ class Experience:
             ready = when_read(lease.decision, sent)
             self.leaders.begin(holder, lease.id, lease.chain, sent, ready, seen=lease.request.stream)
         self.paces.setdefault(lease.backend, Pace()).sent(lease)
+
+    def _swap(self, lease: Lease, holder: str, slot: int, factor: float) -> Swap | None:
+        """What should be saved and restored before it is sent."""
+        told, lost = self._told[lease.id], self._told[lease.id].displaced
+        held = lease.chain.common_bytes(lost) if lost is not None else 0
+        if lost is None and told.segments and told.segments[0].bin < bin_of(1.0):
+            held = told.bytes
+        return self.slot_files.plan(
+            holder,
+            slot,
+            lease.chain,
+            held=held,
+            loses=(lost, told.displaced_tokens) if lost is not None else None,
+            comes_back=self._worth(lost) if lost is not None else 0.0,
+            seconds_a_token=lease.offer.speed.prefill.seconds(1000, 0) * factor / 1000.0,
+        )
+
+    def swapped(self, lease: Lease, swap: Swap, *, saved: bool, restored: bool, seconds: float) -> None:
+        """What was to be saved and restored for it was, as far as that went."""
+        self.slot_files.done(
+            _holder(lease.backend, lease.offer.model), swap, saved=saved, restored=restored, seconds=seconds
+        )
 
     def first_token(self, lease: Lease, totals: Totals, now: float) -> None:
         """The prompt has been computed; `totals` are its backend's since."""
@@ -247,6 +273,7 @@ class Experience:
             self.leaders.forget(_holder(backend, model))
             self.trust.forget(_holder(backend, model))
             self._sharing.pop(_holder(backend, model), None)
+            self.slot_files.forget(_holder(backend, model))
             self.events.pop(_holder(backend, model), None)
         self.paces.pop(backend, None)
         self.sessions.remove(backend)
@@ -273,6 +300,8 @@ class Experience:
         request, model = lease.request, lease.offer.model
         holder = _holder(lease.backend, model)
         told = self._told.pop(lease.id, None)
+        if lease.swap is not None:  # it was never sent
+            self.swapped(lease, lease.swap, saved=False, restored=False, seconds=0.0)
         self.lessons += 1
         self.leaders.end(holder, lease.id)
         self.prefixes.end(holder, lease.chain, ended.output_tokens or 0)

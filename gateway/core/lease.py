@@ -11,6 +11,7 @@ from gateway.core.prefix.chain import Chain
 from gateway.core.request import Request
 from gateway.core.service import Service
 from gateway.core.sessions import Divergence
+from gateway.core.slot_files import Swap
 
 __all__ = ["Ahead", "Ended", "Lease"]
 
@@ -54,6 +55,8 @@ class Lease:
     """Where its prompt parts from the last one of its conversation though it goes on from it."""
     slot: int | None = None
     """The engine's slot that it is to use; None: any."""
+    swap: Swap | None = None
+    """What is to be saved and restored before it is sent."""
     settled: bool = False
 
     @property

@@ -44,6 +44,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--embeddings", action="store_true")
     add("--sse-ping-interval", type=int, help="seconds between comment lines while a prompt is read")
     add("--slot-prompt-similarity", type=float, help="share of a prompt that must match to prefer a slot")
+    add("--slot-save-path", type=Path, help="directory to which slots may be saved")
     add("-lv", "--verbosity", type=int)
     add("--exit-with-stdin", action="store_true", help="end when standard input closes, so never outlive the parent")
     return flags
@@ -69,6 +70,8 @@ def parameters(given: argparse.Namespace) -> Any:
         made.chat_template = given.chat_template_file.read_text(encoding="utf-8")
     if given.embeddings:
         made.embedding, made.pooling_type = True, xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+    if given.slot_save_path is not None:
+        made.slot_save_path = f"{given.slot_save_path}/"
     for name in ("sse_ping_interval", "slot_prompt_similarity", "verbosity"):
         if (value := getattr(given, name)) is not None:
             setattr(made, name, value)
