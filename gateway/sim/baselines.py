@@ -45,7 +45,7 @@ class _Proxy:
         return Place(asked.id, name)
 
     def choose(self, _arrival: Arrival, fitting: list[str]) -> str:
-        """One of `fitting`, which are in order of their names and never none; the first, where nobody says otherwise."""
+        """One of `fitting`, which are in order of their names and never none; here the first."""
         return fitting[0]
 
 
