@@ -114,6 +114,23 @@ def with_claim(snapshot: Snapshot, backend: str, footprint: Footprint, model: st
     )
 
 
+def with_awaited(snapshot: Snapshot, backend: str, footprint: Footprint, model: str) -> Snapshot:
+    """The snapshot after a request chose to wait for that backend: who comes later and waits there waits behind it."""
+    view = snapshot.view(backend)
+    offer = view.offer(model) if view is not None else None
+    if view is None or offer is None:
+        return snapshot
+    seconds = offer.speed.prefill_seconds(footprint.uncached, footprint.cached) * view.prefill_factor
+    return snapshot.with_view(
+        replace(
+            view,
+            awaited=view.awaited + footprint.sequences,
+            awaited_kv=view.awaited_kv + footprint.kv,
+            awaited_prefill=view.awaited_prefill + seconds,
+        )
+    )
+
+
 def refuse(
     request: Request, reason: Reason, now: float, roll: float, retry_after: float | None = None, *, queued: bool = False
 ) -> Decision:

@@ -1,4 +1,4 @@
-"""One of several open backends that cost about the same."""
+"""One of several open backends that cost about the same, or a full one that is worth the wait."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from operator import attrgetter
 
 from xxhash import xxh3_64_intdigest
 
-from gateway.core.weighing import Weighing
+from gateway.core.reasons import Reason
+from gateway.core.weighing import Ask, Weighing
 
-__all__ = ["cheapest", "choose", "rendezvous"]
+__all__ = ["cheapest", "choose", "rendezvous", "worth_waiting"]
 
 _EQUAL = 0.03
 """Costs within 3 % are equal: with several gateways, chance among them keeps the herd apart."""
 _COLD_SHARE, _COLD_FLOOR = 0.05, 0.05
 """Costs within 5 % or 50 ms of the best are equal for a prompt that is cached nowhere."""
+
+_BEHIND = 0.25
+"""Of as many as wait by choice already, the part that is taken to come after and be made to wait: 0 lets short chats
+wait for each other until a third is late, 1 takes in more than an overloaded fleet can decode (by simulation)."""
+_UNTIL_READ = (Reason.PREFIX_IN_PREFILL, Reason.PREFILL_BACKLOG)
 
 _total = attrgetter("total")
 
@@ -23,6 +29,31 @@ _total = attrgetter("total")
 def cheapest(weighed: Sequence[Weighing]) -> Weighing:
     """The one with the lowest cost; the first of equals."""
     return min(weighed, key=_total)
+
+
+def worth_waiting(ask: Ask, best: Weighing, best_open: Weighing) -> bool:
+    """Whether to wait for `best`, which is full, rather than to start on `best_open`, which costs more.
+
+    Whoever takes the next place makes those wait that come after, the more the larger the crowd. Without that price
+    each of a crowd waits until waiting costs as much as what it avoids, and nobody gains.
+    """
+    costs = ask.plan.costs
+    crowd = 0.0 if best.awaited else _BEHIND * best.wait * sum([view.awaited for view in ask.views])
+    slack = max(costs.move_share * best.total, costs.move_floor)
+    return best_open.total > best.total + slack + crowd and ask.waited <= _patience(ask, best)
+
+
+def _patience(ask: Ask, best: Weighing) -> float:
+    """Seconds that a request may wait by choice: half its TTFT goal and at most the aging limit, or half of that.
+
+    For a prefix that is being read it may wait up to the aging limit: when that ends is known better than when there is
+    room.
+    """
+    aging = ask.plan.queue.aging
+    if best.awaited and best.reason in _UNTIL_READ:
+        return aging
+    goal = ask.route.ttft
+    return 0.5 * (aging if goal is None else min(goal, 2.0 * aging))
 
 
 def choose(open_: Sequence[Weighing], best: Weighing, roll: float) -> Weighing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.core.admission import refuse
-from gateway.core.choosing import cheapest, choose
+from gateway.core.choosing import cheapest, choose, worth_waiting
 from gateway.core.costs import costs_of
 from gateway.core.decision import Decision, Trace, Verdict
 from gateway.core.fallback import tiers
@@ -23,7 +23,6 @@ __all__ = ["decide"]
 # Looked up once: a decision calls these for each backend.
 _LIVE_CHECKS = tuple(rule.check for rule in (*ABLE, *WORKING))
 _ROOM_CHECKS = tuple(rule.check for rule in ROOM)
-_UNTIL_READ = (Reason.PREFIX_IN_PREFILL, Reason.PREFILL_BACKLOG)
 
 
 def decide(plan: Plan, request: Request, snapshot: Snapshot, now: float, roll: float) -> Decision:
@@ -76,7 +75,7 @@ def _weigh(ask: Ask, view: BackendView, model: str, tier: int, costs: Costs) -> 
 
 def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Decision:
     """Admit on the best open backend, or wait for a better one."""
-    request, now, plan = ask.request, ask.now, ask.plan
+    request, now = ask.request, ask.now
     open_ = [weighing for weighing in live if weighing.reason is None]
     if not open_:
         wait = min(weighing.wait for weighing in live)
@@ -86,10 +85,8 @@ def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Dec
         return Decision(request.id, Verdict.WAIT, Reason.QUEUED, now, roll, trace=trace)
     best = cheapest(live)
     best_open = best if best.reason is None else cheapest(open_)
-    if best_open is not best:
-        slack = max(plan.costs.move_share * best.total, plan.costs.move_floor)
-        if best_open.total > best.total + slack and ask.waited <= _patience(ask, best):
-            return Decision(request.id, Verdict.WAIT, Reason.WORTH_WAITING, now, roll, trace=trace)
+    if best_open is not best and worth_waiting(ask, best, best_open):
+        return Decision(request.id, Verdict.WAIT, Reason.WORTH_WAITING, now, roll, trace=trace)
     chosen = choose(open_, best_open, roll)
     offer = chosen.offer
     return Decision(
@@ -108,16 +105,3 @@ def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Dec
         predicted_tpot=chosen.tpot,
         trace=trace,
     )
-
-
-def _patience(ask: Ask, best: Weighing) -> float:
-    """Seconds that a request may wait by choice: half its TTFT goal and at most the aging limit, or half of that.
-
-    For a prefix that is being read it may wait up to the aging limit: when that ends is known better than when there is
-    room.
-    """
-    aging = ask.plan.queue.aging
-    if best.awaited and best.reason in _UNTIL_READ:
-        return aging
-    goal = ask.route.ttft
-    return 0.5 * (aging if goal is None else min(goal, 2.0 * aging))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gateway.core.admission import is_aged, refuse, with_admitted, with_claim
+from gateway.core.admission import is_aged, refuse, with_admitted, with_awaited, with_claim
 from gateway.core.decide import decide
 from gateway.core.decision import Candidate, Decision, Verdict
 from gateway.core.plan import Plan
@@ -42,6 +42,8 @@ def pump(
     every backend is closed whatever is asked of it; time-outs are found behind that too. What needs more KV cache than
     was found to be free anywhere waits without being weighed. Those that wait for a prefix which is being read
     for another request don't count, and but a few are weighed: however many follow one leader, the scan goes on.
+
+    One that chooses to wait for a full backend is before those behind it there, so a crowd doesn't wait for one place.
 
     A request that waited longer than `queue.aging` and finds no room sets room aside on the backend that suits it best,
     so smaller ones behind it can't take what becomes free: no request starves. `roll`: a number in [0, 1) for each
@@ -82,6 +84,8 @@ def pump(
                 followers[leader] = followed + 1
             else:
                 passed += 1
+            if decision.reason is Reason.WORTH_WAITING:
+                snapshot = _with_one_more(snapshot, decision)
             if decision.reason is Reason.QUEUED:
                 found = _room(request, decision)
                 if found is not None:
@@ -116,6 +120,14 @@ def _room(request: Request, decision: Decision) -> float | None:
         elif reason not in _AWAY:
             return None
     return most if live else None
+
+
+def _with_one_more(snapshot: Snapshot, decision: Decision) -> Snapshot:
+    """Those behind it see that it waits for the backend that suits it best; not if it waits for a prefix to be read."""
+    chosen = _preferred(decision.trace.candidates)
+    if chosen is None or chosen.footprint is None or chosen.reason is Reason.PREFIX_IN_PREFILL:
+        return snapshot
+    return with_awaited(snapshot, chosen.backend, chosen.footprint, chosen.model)
 
 
 def _leader(request: Request) -> float | None:

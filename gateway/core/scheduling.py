@@ -27,18 +27,23 @@ def wait_for_room(view: BackendView, reason: Reason, limit: float, needed: float
 
     Prefill is worked off second by second. For slots and KV, k of the m running requests must end, each holding an even
     share and lasting `service` seconds more: k * service / m, since the first of m exponential rests ends after 1/m of
-    their mean.
+    their mean. Those that wait there already take the first places: behind them more must end than run now, at the same
+    pace.
     """
     missing = needed - limit
-    if reason is _BACKLOG or reason is _AWAITED:
+    if reason is _AWAITED:
         return max(0.0, missing)
+    if reason is _BACKLOG:
+        return max(0.0, missing) + view.awaited_prefill
     running = view.running
     if running <= 0:
         return _FOREIGN_WAIT
-    ends = missing
+    ends, before = missing, float(view.awaited)
     if reason is not _SLOTS and reason is not _TPOT and reason is not _LEARNED:
-        ends = missing * running / view.reserved if view.reserved > 0 else 1.0
-    return min(max(ends, 1.0), running) * service / running
+        each = view.reserved / running
+        ends = missing / each if each > 0.0 else 1.0
+        before = view.awaited_kv / each if each > 0.0 else before
+    return (min(max(ends, 1.0), running) + before) * service / running
 
 
 def too_late(wait: float, left: float) -> bool:

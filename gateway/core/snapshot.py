@@ -76,6 +76,10 @@ class BackendView:
     """When the breaker lets a trial through."""
     limited_by: LimitedBy = LimitedBy.SLOTS
     """Where `slots` comes from."""
+    awaited: int = 0
+    awaited_kv: int = 0
+    awaited_prefill: float = 0.0
+    """Sequences, tokens of KV and seconds of prefill of requests that chose to wait for it, and come first."""
     kept: int = 0
     """Slots of the engine, each of which keeps a sequence in its cache; 0: as many as `slots`."""
 

@@ -137,6 +137,22 @@ def test_a_warm_backend_is_waited_for_while_others_pass_to_the_cold_one() -> Non
     assert admitted(decisions) == [("other", "cold")]
 
 
+def test_of_a_crowd_the_first_wait_for_the_better_backend_and_the_others_start_on_the_worse() -> None:
+    """Each would gain by waiting if it were alone; behind the others it would not."""
+    fleet = snapshot(
+        view("fast", slots=8, running=8, decoding=8, reserved=8000),
+        view("slow", offers=(offer(step=0.06),), slots=64, queued_prefill=1e6),
+    )
+    alone = run([request("r", prompt=200)], fleet)
+    assert alone[0].reason is Reason.WORTH_WAITING
+    crowd = [request(f"r{i}", prompt=200) for i in range(12)]
+    decisions = run(crowd, fleet, scan=64)
+    waiting = [d for d in decisions if d.reason is Reason.WORTH_WAITING]
+    assert decisions[0].reason is Reason.WORTH_WAITING
+    assert 1 <= len(waiting) <= 6
+    assert {backend for _, backend in admitted(decisions)} == {"slow"}
+
+
 def test_only_what_is_decided_upon_is_brought_up_to_date() -> None:
     full = {"running": 1, "reserved": 45_500, "decoding": 1, "pool": 50_000}
     fleet = snapshot(view("a", **full), view("b", **full))
