@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from gateway.core.steadying import NAMED, rule
 
+from gateway.core.steadying import NAMED, rule
 from gateway.wire.steadying import steadied
 
 CLAUDE = rule(*NAMED["claude-code-attribution"])
