@@ -11,6 +11,7 @@ from gateway.config.sizes import Bytes, Duration, Unreadable, Whole
 from gateway.config.spec import Address, FilePath, Spec
 
 __all__ = [
+    "Audit",
     "Journal",
     "Learned",
     "Log",
@@ -127,6 +128,17 @@ class Journal(Spec):
     """How many files are kept."""
 
 
+class Audit(Spec):
+    """A line for each request that was sent off premises, and for each that its label kept from being sent there."""
+
+    path: FilePath
+    """File to append to."""
+    size: Annotated[Bytes, Field(ge=65536)] = 64 * 1024**2
+    """A file of this size is closed and a new one begun."""
+    keep: Annotated[Whole, Field(ge=1)] = 64
+    """How many files are kept."""
+
+
 class Learned(Spec):
     """What answers taught (their lengths, speeds, trust in caches), kept over restarts; without any text of theirs."""
 
@@ -150,6 +162,8 @@ class Telemetry(Spec):
 
     journal: Journal | None = None
     """The decision journal that `kvgate explain` reads; none by default."""
+    audit: Audit | None = None
+    """Who left the premises and who was kept from it; none by default."""
     prompts: Literal["never"] = "never"
     """Prompt text is never written; there is no other choice."""
     log: Log = Log()

@@ -47,6 +47,7 @@ from gateway.relay.downstream import Downstream
 from gateway.relay.switchboard import Switchboard
 from gateway.relay.wheel import TimerWheel
 from gateway.state.memory_store import MemoryStore
+from gateway.telemetry.audit import Audit
 from gateway.telemetry.gauges import GaugeReading
 from gateway.telemetry.journal import Journal
 from gateway.telemetry.log import AccessLog, Log
@@ -85,8 +86,12 @@ class Application:
         sink = RotatingFile(journal.path, size=journal.size, count=journal.keep) if journal is not None else None
         self.journal = Journal(sink=sink)
         self.metrics = Metrics(self._gauges)
-        self.chronicle = Chronicle(self.metrics, self.journal)
         self.roster = Roster()
+        audit = settings.telemetry.audit
+        self.audit: Audit | None = None
+        if audit is not None:
+            self.audit = Audit(RotatingFile(audit.path, size=audit.size, count=audit.keep), self.roster.off_premises)
+        self.chronicle = Chronicle(self.metrics, self.journal, self.audit)
         self.leases = Leases(plan, roster=self.roster, store=MemoryStore(), experience=Experience())
         kept = settings.learned
         experience = self.leases.experience
@@ -116,6 +121,8 @@ class Application:
             keepalive_s=keepalive,
         )
         self.pipeline.counts.note = self.metrics.counted
+        if self.audit is not None:
+            self.pipeline.counts.shown = self.audit.counted
         self.leases.look_at, self.leases.sample_in = self.watch.look_now, self.watch.sample_in
         self.leases.drained = self._drained
         limits = settings.server.limits
@@ -177,6 +184,8 @@ class Application:
         if self.remembering is not None:
             await self.remembering.stop()
         await asyncio.to_thread(self.journal.close)
+        if self.audit is not None:
+            await asyncio.to_thread(self.audit.close)
 
     def not_ready(self) -> None:
         """From here on readiness says no."""
@@ -333,6 +342,10 @@ class Application:
             preemptions={name: seen.preemptions for name, seen in observed.items()},
             limits={view.name: (view.slots, str(view.limited_by)) for view in views},
             config_stale=self._stale,
-            lost={"log": self._log.dropped, "journal": self.journal.dropped},
+            lost={
+                "log": self._log.dropped,
+                "journal": self.journal.dropped,
+                "audit": self.audit.dropped if self.audit is not None else 0,
+            },
             quotas=self.leases.quotas.gauges(),
         )

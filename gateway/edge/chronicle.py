@@ -10,6 +10,7 @@ from gateway.core.lease import Ended, Lease
 from gateway.core.request import Request
 from gateway.core.truncation import was_cut
 from gateway.errors import GatewayError
+from gateway.telemetry.audit import Audit
 from gateway.telemetry.journal import Journal
 from gateway.telemetry.log import log_warning
 from gateway.telemetry.metrics import Metrics
@@ -30,9 +31,10 @@ class Chronicle:
     Nothing here waits, and no prompt text comes by.
     """
 
-    def __init__(self, metrics: Metrics, journal: Journal) -> None:
+    def __init__(self, metrics: Metrics, journal: Journal, audit: Audit | None = None) -> None:
         self._metrics = metrics
         self._journal = journal
+        self._audit = audit
         self._cutting: set[str] = set()
         """Backends that were told of, as cutting prompts short."""
         self._parting: set[tuple[str, str]] = set()
@@ -46,6 +48,8 @@ class Chronicle:
     def decided(self, request: Request, decision: Decision) -> None:
         """A decision that ends the wait."""
         self._journal.decided(request, decision)
+        if self._audit is not None:
+            self._audit.decided(request, decision)
         if decision.verdict is Verdict.ADMIT:
             cached = decision.footprint.cached if decision.footprint is not None else 0
             waited = decision.now - request.arrival

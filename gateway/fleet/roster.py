@@ -46,6 +46,10 @@ class Roster:
         """The member of that name, None when it is gone."""
         return self._members.get(name)
 
+    def off_premises(self) -> frozenset[str]:
+        """Names of the members that are not in the house."""
+        return frozenset(name for name, member in self._members.items() if member.backend.off_premises)
+
     # --- policy
 
     def apply(self, plan: Plan, endpoints: dict[str, Endpoint]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import xxhash
@@ -76,6 +77,8 @@ class ExactCounts:
     ) -> None:
         self.local = local
         self.note = note
+        self.shown: Callable[[Request, str], None] = lambda _request, _backend: None
+        """Called with a request and the name of a backend that is about to be shown its prompt."""
         self._engines = engines
         self._known: OrderedDict[tuple[object, ...], Count] = OrderedDict()
         self._under_way: dict[tuple[object, ...], asyncio.Task[Count | None]] = {}
@@ -145,7 +148,8 @@ class ExactCounts:
                     backends = self._engines.able(subject.request, model, prompt.chat, subject.snapshot)
                     if not backends:
                         how = "unable"
-                    tokens = await self._engines.count(backends, prompt.chat, prompt.body)
+                    shown = partial(self.shown, subject.request)
+                    tokens = await self._engines.count(backends, prompt.chat, prompt.body, shown)
                     found = None if tokens is None else Count(tokens)
         except TimeoutError:
             return None  # whoever waited has noted it

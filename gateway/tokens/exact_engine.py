@@ -75,8 +75,14 @@ class EngineCounts:
         now = self._now()
         return all(self._rests.get((view.name, how), now) <= now for how in ("", chat.surface))
 
-    async def count(self, backends: list[tuple[str, Offer]], chat: ChatRequest, body: bytes) -> int | None:
-        """Ask one after another; None when none of them tells a number."""
+    async def count(
+        self,
+        backends: list[tuple[str, Offer]],
+        chat: ChatRequest,
+        body: bytes,
+        shown: Callable[[str], None] = lambda _backend: None,
+    ) -> int | None:
+        """Ask one after another; None when none of them tells a number. `shown` is told who is shown the prompt."""
         for name, offer in backends:
             engine = self._asking.engine(name)
             if engine is None:
@@ -88,6 +94,8 @@ class EngineCounts:
                     counting = await asyncio.to_thread(_counting, engine, chat, body, offer)
             except MalformedRequest:
                 return None
+            if counting is not None:
+                shown(name)
             tokens = await self._told(name, chat.surface, counting)
             if tokens is not None:
                 return tokens
