@@ -14,12 +14,11 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from gateway import clock
 from gateway.apart import Apart
-from gateway.core.failure import FailureKind
-from gateway.core.lease import Ended, Lease
+from gateway.attempts import Attempts, Chronicle
+from gateway.core.lease import Lease
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
 from gateway.core.steadying import rule
@@ -27,17 +26,13 @@ from gateway.core.suspects import Suspects
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
 from gateway.errors import ContextTooLong, GatewayError, Unavailable, UpstreamError
-from gateway.relay.attempt import Outcome, attempt, failure_of
 from gateway.relay.breaking import Breaking
 from gateway.relay.counted import tell_count
 from gateway.relay.downstream import Downstream
-from gateway.relay.ending import ended_of, lingers, overflowed, reported
+from gateway.relay.ending import overflowed
 from gateway.relay.engine_refusal import engine_refusal, most_telling
-from gateway.relay.errand import GoesOn, Outbound, Upstream, errand_of, prepare
-from gateway.relay.limits import Hooks
-from gateway.relay.meter import Meter
+from gateway.relay.errand import Upstream
 from gateway.relay.questions import Questions
-from gateway.relay.slot_swaps import swap_slot
 from gateway.relay.stored import StoredAnswers
 from gateway.relay.stream import tell_broken
 from gateway.relay.waiting import Waiting
@@ -47,37 +42,16 @@ from gateway.tokens.exact import ExactCounts, Subject
 from gateway.tokens.exact_engine import EngineCounts
 from gateway.tokens.exact_local import LocalCounts
 from gateway.tokens.measure import Measured, Measurer
-from gateway.wire.answer_headers import answer_headers
-from gateway.wire.inbound import AccessNote, Inbound
+from gateway.wire.inbound import Inbound
 from gateway.wire.quota_words import quota_fields
 from gateway.wire.refusal import prompt_member
 from gateway.wire.steadying import steadied
-from gateway.wire.usage import Usage
 
 __all__ = ["Chronicle", "Pipeline"]
 
 
-class Chronicle(Protocol):
-    """Who writes down how attempts ended; must not block."""
-
-    def ended(self, lease: Lease, ended: Ended, note: AccessNote) -> None:
-        """An attempt is over."""
-
-    def retried(self, lease: Lease, *, resumes: bool = False) -> None:
-        """Another attempt follows the one under this lease; `resumes`: it goes on in the middle of the answer."""
-
-    def left_queue(self, request: Request, note: AccessNote) -> None:
-        """The client left before a lease was granted."""
-
-    def not_considered(self, error: GatewayError) -> None:
-        """The request was turned away before anything was decided about it."""
-
-    def turned_down(self, request: Request, error: GatewayError, note: AccessNote, *, tried: bool) -> None:
-        """The client gets this error; `tried`: an engine had seen the request."""
-
-
 class Pipeline:
-    """Serves generation requests. `upstreams`, by backend name, is replaced whole at a reload."""
+    """Serves generation requests; `upstreams` by backend name."""
 
     def __init__(
         self,
@@ -92,15 +66,24 @@ class Pipeline:
     ) -> None:
         self.upstreams = upstreams
         self.stored = StoredAnswers(upstreams)
-        self._questions = Questions(upstreams)
-        self.counts = ExactCounts(EngineCounts(self._questions), LocalCounts())
+        questions = Questions(upstreams)
+        self.counts = ExactCounts(EngineCounts(questions), LocalCounts())
         self._measurer = measurer
         self._dispatcher = dispatcher
         self._chronicle = chronicle
         self._suspects = Suspects()
         self._wheel = wheel
-        self._apart = apart
         self._keepalive_s = keepalive_s
+        self._attempts = Attempts(
+            leases=dispatcher.leases,
+            upstreams=upstreams,
+            stored=self.stored,
+            suspects=self._suspects,
+            questions=questions,
+            chronicle=chronicle,
+            apart=apart,
+            fields=self._quota_fields,
+        )
 
     async def serve(self, inbound: Inbound, down: Downstream) -> None:
         """Answer one request through `down`.
@@ -175,7 +158,7 @@ class Pipeline:
                 raise self._told(request, error, inbound, tried=failure is not None) from refused
             names[lease.decision.served_as or ""] = measured.chat.model
             names[self.upstreams[lease.backend].key or ""] = "[...]"
-            failure = await self._attempt(lease, measured, inbound, down, breaking)
+            failure = await self._attempts.under(lease, measured, inbound, down, breaking)
             if failure is None:
                 return
             if breaking is not None and down.shown:
@@ -242,71 +225,3 @@ class Pipeline:
         )
         keeper = self.stored.keeper(measured.chat.previous, client.name)
         return Subject(request if keeper is None else replace(request, keeper=keeper), route, snapshot)
-
-    async def _attempt(
-        self, lease: Lease, measured: Measured, inbound: Inbound, down: Downstream, breaking: Breaking | None
-    ) -> tuple[Failure, UpstreamError] | None:
-        """One attempt under one lease, settled whatever happens. Returns a failure that another attempt may mend."""
-        upstream, meter = self.upstreams[lease.backend], Meter()
-        outcome: Outcome | None = None
-        failure: Failure | None = None
-        rest: float | None = None
-        open_ = False  # the client waits for the rest
-        goes_on: GoesOn | None = None
-        try:
-            if lease.swap is not None:
-                await swap_slot(self._questions, lease, self._dispatcher.leases.experience)
-            offer, now = self._dispatcher.leases.offer(lease), int(clock.wall())
-            if breaking is not None:
-                goes_on = await breaking.on(lease, upstream, measured.chat, inbound.body, self._questions)
-            out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now, goes_on), self._apart)
-            hooks = self._hooks(lease, meter, down, out)
-            outcome = await attempt(upstream, out, down, meter, hooks, self._apart, breaking)
-            if outcome.kept is not None:
-                self.stored.note(outcome.kept, lease, measured.chat.model)
-        except UpstreamError as error:
-            failure, rest = failure_of(upstream, error), error.retry_after
-            open_ = error.unsaid or goes_on is not None
-            if error.started and not open_:
-                raise
-            return failure, error
-        finally:
-            # Nothing is awaited here, so no cancellation can come between the attempt and its settlement.
-            ended = ended_of(
-                meter, outcome, failure, rest, shown=down.shown and not open_, text_only=not measured.chat.media
-            )
-            if failure is not None and failure.kind is FailureKind.BROKEN:
-                self._suspects.broke(measured.chain.whole, lease.backend, clock.monotonic())
-            self._dispatcher.leases.settle(
-                lease, ended, measured.counts, linger=lingers(upstream, outcome, failure, meter)
-            )
-            if (told := reported(upstream, meter)) is not None:
-                self._dispatcher.leases.roster.reported(lease.backend, *told, clock.monotonic())
-            self._chronicle.ended(lease, ended, inbound.note)
-        return None
-
-    def _hooks(self, lease: Lease, meter: Meter, down: Downstream, out: Outbound) -> Hooks:
-        inbound = out.errand.inbound
-
-        def fields() -> tuple[tuple[str, str], ...]:
-            ttft, request = meter.ttft, lease.request
-            found = answer_headers(
-                lease.decision, lease.backend, request.id, lease.queued, ttft, out.dropped, lease.ahead
-            )
-            return (*found, *self._quota_fields(inbound))
-
-        def first_token() -> None:
-            self._dispatcher.leases.first_token(lease)
-            down.extra = fields()
-
-        def progress(tokens: int) -> None:
-            self._dispatcher.leases.progress(lease, tokens)
-            if down.shown and inbound.body and not lease.request.resumes:
-                inbound.spend()
-                out.call.spend()
-
-        def counted(usage: Usage) -> None:
-            self._dispatcher.leases.counted(lease, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-
-        down.extra = fields()
-        return Hooks(first_token=first_token, progress=progress, counted=counted)
