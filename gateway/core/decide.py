@@ -102,6 +102,6 @@ def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Dec
         footprint=chosen.footprint,
         predicted_ttft=chosen.ttft,
         predicted_prefill=chosen.prefill,
-        predicted_tpot=chosen.tpot,
+        predicted_tpot=chosen.pace,
         trace=trace,
     )

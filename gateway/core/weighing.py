@@ -33,6 +33,8 @@ Costs: TypeAlias = "Sequence[tuple[str, Callable[[Weighing], float]]]"
 _RHO_TAU = 20.0
 _RHO_CAP = 0.85
 """Interference of prefill with decode: its share of the last 20 s, at most 0.85 (found by simulation)."""
+_STILL_TO_COME = 0.5
+"""Of the prefill that counts as interference, the part that an answer sees of it in the median."""
 _CHUNK = 2048
 """Tokens of a mixed step (the usual chunked-prefill budget); decoding sequences take their share from a prefill."""
 _AWAITED_SHARE = 0.5
@@ -196,6 +198,15 @@ class Weighing:
             total += value
             seconds.append(value)
         self.total = total
+
+    @property
+    def pace(self) -> float:
+        """Seconds a token that its own answer should see, for whoever checks it later; costs take `tpot`.
+
+        Its own prompt is read by then, and so is about half of what was sent lately (of three traces).
+        """
+        rho = min(_STILL_TO_COME * self.view.prefill_pressure / _RHO_TAU, _RHO_CAP)
+        return self.step / (1.0 - rho)
 
     @property
     def backend(self) -> str:

@@ -26,7 +26,9 @@ def test_predictions_are_the_seconds_of_the_device() -> None:
     held_up = prefill * (1 + 1 / 2048)
     assert decision.predicted_prefill == pytest.approx(held_up)
     assert decision.predicted_ttft == pytest.approx(1.0 + held_up)
-    assert decision.predicted_tpot == pytest.approx(0.02 * 2.0 / (1 - prefill / 20))
+    assert decision.predicted_tpot == pytest.approx(0.02 * 2.0), "its own prompt is read by then"
+    pressed = decide(plan(), request(prompt=10_000), snapshot(replace(busy, prefill_pressure=8.0)), NOW, 0.0)
+    assert pressed.predicted_tpot == pytest.approx(0.02 * 2.0 / (1 - 0.5 * 8.0 / 20))
 
 
 def test_what_is_cached_is_not_read_again() -> None:
