@@ -23,7 +23,9 @@ from gateway.core.output_quantiles import key_of, output_quantiles
 from gateway.core.pace import Pace
 from gateway.core.prefix.block_events import Event
 from gateway.core.prefix.chain import Chain
+from gateway.core.prefix.granularity import Granularity
 from gateway.core.prefix.index import PrefixIndex
+from gateway.core.prefix.inferring import inferred_cached
 from gateway.core.prefix.leaders import Leaders
 from gateway.core.prefix.reuse import Match, bin_of
 from gateway.core.prefix.sharing import Sharing
@@ -52,6 +54,7 @@ class Experience:
         self.trust = PrefixTrust()
         self.leaders = Leaders()
         self.slot_files = SlotFiles()
+        self._grains: dict[str, Granularity] = {}
         self._now = 0.0
         self.lessons = 0
         """Answers learned from."""
@@ -151,8 +154,24 @@ class Experience:
                 held = sharing.held(chain, match.pinned) if sharing is not None else 0
                 # What is pinned was used last of all; an engine that did not share that shares nothing.
                 pinned = match.pinned / match.total * self.trust.probability(holder, 0)
-                hits[holders[holder]] = Hit(match.share, trust, pinned, held, *more, evicts)
+                hits[holders[holder]] = Hit(match.share, trust, pinned, held, *more, evicts, self._step(holder))
         return hits
+
+    def _step(self, holder: str) -> int:
+        """Tokens in whose multiples its hits come."""
+        grain = self._grains.get(holder)
+        return grain.tokens if grain is not None else 1
+
+    def _cached(self, lease: Lease, ended: Ended, told: Match, holder: str, now: float) -> int | None:
+        """Tokens of its prompt that were cached, as its engine said, else as the time to its first token says."""
+        decision, prompt = lease.decision, ended.prompt_tokens
+        if ended.cached_tokens is not None or ended.ttft is None or not prompt or not lease.request.stream:
+            return ended.cached_tokens
+        step = max(lease.block, self._step(holder))
+        expected = min(int(prompt * told.share), prompt - 1) // step * step
+        backlog = max(0.0, (decision.predicted_ttft or 0.0) - (decision.predicted_prefill or 0.0))
+        factor = self.factors(lease.backend, now)[0]
+        return inferred_cached(lease.offer.speed, factor, prompt, expected, backlog, ended.ttft)
 
     def _worth(self, chain: Chain) -> float:
         return self.sessions.comes_back(chain, self._now)
@@ -274,6 +293,7 @@ class Experience:
             self.trust.forget(_holder(backend, model))
             self._sharing.pop(_holder(backend, model), None)
             self.slot_files.forget(_holder(backend, model))
+            self._grains.pop(_holder(backend, model), None)
             self.events.pop(_holder(backend, model), None)
         self.paces.pop(backend, None)
         self.sessions.remove(backend)
@@ -317,8 +337,12 @@ class Experience:
                 if tokens is None:
                     tokens = ended.prompt_tokens - self.tokens.estimate(model, request.client, counts).tokens
                 self.media.learn(model, request.client, request.media, tokens)
-            if told is not None and ended.cached_tokens is not None:
-                self.trust.learn(holder, told, ended.prompt_tokens, ended.cached_tokens, lease.block)
+            cached = self._cached(lease, ended, told, holder, now) if told is not None else None
+            if told is not None and cached is not None:
+                if ended.cached_tokens:
+                    self._grains.setdefault(holder, Granularity()).learn(ended.cached_tokens, lease.block)
+                block = max(lease.block, self._step(holder))
+                self.trust.learn(holder, told, ended.prompt_tokens, cached, block)
         if ended.output_tokens:
             # Of an answer that was cut off nobody counted the tokens, only the events.
             output = ended.output_tokens if ended.completed else self.tokens_in(lease, ended.output_tokens)

@@ -104,6 +104,8 @@ class Hit:
     sent: float = 0.0
     ready: float = 0.0
     evicts: float = 0.0
+    step: int = 1
+    """Tokens in whose multiples hits were seen to come there."""
 
     def tokens(self, prompt: int, block: int) -> int:
         """Tokens expected from the cache.
@@ -111,7 +113,7 @@ class Hit:
         Whole blocks, and never the whole prompt (the last token is always computed).
         """
         expected = trunc(prompt * self.share * self.trust)
-        expected -= expected % block
+        expected -= expected % (max(self.step, block))
         return expected if expected < prompt else max(prompt - 1, 0)
 
 
