@@ -98,7 +98,7 @@ class Pipeline:
 
     async def _serve(self, inbound: Inbound, down: Downstream) -> None:
         try:
-            measured = await self._measurer.measure(inbound.surface, inbound.body, inbound.content_type)
+            measured = await self._measure(inbound)
             measured = await self._steadied(inbound, measured)
             subject = self._describe(inbound, measured)
             self._let_pass(measured)
@@ -121,7 +121,10 @@ class Pipeline:
         if body is inbound.body:
             return measured
         inbound.body = body
-        return await self._measurer.measure(inbound.surface, body, inbound.content_type)
+        return await self._measure(inbound)
+
+    async def _measure(self, inbound: Inbound) -> Measured:
+        return await self._measurer.measure(inbound.surface, inbound.body, inbound.content_type, inbound.client.salt)
 
     async def close(self) -> None:
         """Stop what it does beside requests."""

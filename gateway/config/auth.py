@@ -51,6 +51,9 @@ class KeySpec(Spec):
     """Its requests are at least this sensitive; a model's own label counts when it is higher."""
     limits: KeyLimits = KeyLimits()
     """What it may use at a time."""
+    isolated: bool = False
+    """Nobody can tell from the time of an answer what it asked before: vLLM and SGLang cache its prompts apart from
+    those of all others (cache_salt). Other engines share as they do."""
 
 
 class AuthSpec(Spec):

@@ -66,7 +66,8 @@ class Traits:
     that it is taken to speak where discovery does not tell. also: those that discovery may find besides, as they hang
     on model, version or start options. drops: top-level members that are taken out of every body, since they steer the
     engine and not the answer. counts_media: what it counts includes the tokens of pictures and sounds. resumes: how it
-    goes on best with an answer that another engine began; "" where nothing is known.
+    goes on best with an answer that another engine began; "" where nothing is known. salted: surfaces on which
+    `cache_salt` keeps a prompt apart from others' in its cache.
     """
 
     shares_prefix: bool
@@ -82,6 +83,7 @@ class Traits:
     drops: tuple[str, ...] = ()
     counts_media: bool = False
     resumes: Resuming = ""
+    salted: frozenset[str] = frozenset()
 
 
 class Engine(Protocol):

@@ -75,6 +75,7 @@ class SgLang(Asked):
             "bootstrap_port",
             "bootstrap_room",
         ),
+        salted=frozenset(("chat", "completions")),
     )
     discovery: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/v1/models"), _INFO, _MODEL, OPENAPI)
     loading: ClassVar[tuple[Probe, ...]] = (Probe("GET", "/metrics"),)

@@ -55,6 +55,7 @@ class Vllm(Asked):
         # A reused request id kills the engine, a priority jumps its queue, a salt undoes prefix sharing.
         drops=("request_id", "priority", "cache_salt", "kv_transfer_params"),
         resumes="ids",
+        salted=frozenset(("chat", "completions", "responses")),
     )
     discovery: ClassVar[tuple[Probe, ...]] = (
         Probe("GET", "/v1/models"),

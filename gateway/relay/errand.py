@@ -175,7 +175,8 @@ async def prepare(upstream: Upstream, errand: Errand, apart: Apart) -> Outbound:
     Raises MalformedRequest when it can't be edited, NotSpoken when this engine has no way to be asked for it, NoRoom.
     """
     chat, body = errand.chat, errand.body
-    spoken = spoken_for(chat, errand.surfaces) if errand.goes_on is None else errand.goes_on.surface
+    surfaces = _salted(upstream.engine, errand)
+    spoken = spoken_for(chat, surfaces) if errand.goes_on is None else errand.goes_on.surface
     if spoken is None:
         raise NotSpoken(f"the engine does not offer {SURFACES[chat.surface].noun}")
     form = SURFACES[spoken].kind is Kind.FORM
@@ -190,6 +191,14 @@ async def prepare(upstream: Upstream, errand: Errand, apart: Apart) -> Outbound:
     errand.hold.settles(copy=len(made))
     errand.hold.worked()
     return _outbound(upstream, errand, spoken, found, made or body)
+
+
+def _salted(engine: Engine, errand: Errand) -> frozenset[str] | None:
+    """What the engine may be asked in: for an isolated client only what takes a salt, if anything does."""
+    salted = engine.traits.salted
+    if errand.inbound.client.salt is None or not salted or SURFACES[errand.chat.surface].kind is not Kind.GENERATION:
+        return errand.surfaces
+    return (engine.traits.surfaces if errand.surfaces is None else errand.surfaces) & salted
 
 
 def _asked(engine: Engine, errand: Errand, spoken: str) -> tuple[str | None, bool | None, int | None]:
@@ -217,6 +226,9 @@ def _outbound(upstream: Upstream, errand: Errand, spoken: str, found: Rewritten,
             edits |= _going_on(errand, errand.goes_on, body, found)
         if errand.slot is not None and spoken in RESUMABLE:
             edits["id_slot"] = str(errand.slot).encode()
+        salt = errand.inbound.client.salt
+        if salt is not None and spoken in engine.traits.salted:
+            edits["cache_salt"] = msgspec.json.encode(salt)
         ids = _tells_ids(engine, errand, spoken, found)
         if ids:
             edits["return_token_ids"] = b"true"

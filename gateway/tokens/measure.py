@@ -74,16 +74,19 @@ class Measurer:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="measure")
         self._apart = apart if apart is not None else Apart()
 
-    async def measure(self, surface: str, body: bytes, content_type: str = JSON) -> Measured:
+    async def measure(
+        self, surface: str, body: bytes, content_type: str = JSON, apart_as: str | None = None
+    ) -> Measured:
         """Measure on the loop, in a thread, or in another process; raises MalformedRequest, and NoRoom for the
-        process."""
+        process. `apart_as`: whose prompts no cache shares with those of others."""
+        salt = self._salt if apart_as is None else self._salt + apart_as.encode()
         if len(body) <= INLINE_BYTES:
-            return measure(surface, body, self._salt, content_type)
+            return measure(surface, body, salt, content_type)
         loop = asyncio.get_running_loop()
-        light = await loop.run_in_executor(self._pool, _measured_if_light, surface, body, self._salt, content_type)
+        light = await loop.run_in_executor(self._pool, _measured_if_light, surface, body, salt, content_type)
         if light is not None:
             return light
-        found, _ = await self._apart.work(WORK, (surface, self._salt), (body,))
+        found, _ = await self._apart.work(WORK, (surface, salt), (body,))
         assert isinstance(found, Measured)
         return found
 

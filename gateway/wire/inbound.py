@@ -16,7 +16,8 @@ class Client:
     """Whoever a key belongs to. Holds no key.
 
     `models`: names it may use, None for all. `klass` and `label`: overrides of the model's own class and data label.
-    `context`: cap in tokens, None for no cap of its own. What it may use at once and in a time is in the plan.
+    `context`: cap in tokens, None for no cap of its own. `salt`: what keeps its prompts apart from others' in caches.
+    What it may use at once and in a time is in the plan.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Client:
     klass: str | None = None
     label: Label | None = None
     context: int | None = None
+    salt: str | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)

@@ -140,3 +140,12 @@ def test_errors_survive_the_way_between_processes() -> None:
         "c",
         3.0,
     )
+
+
+async def test_prompts_of_isolated_clients_are_no_prefix_of_others() -> None:
+    measurer = Measurer(salt=b"s")
+    body = b'{"model":"m","messages":[{"role":"user","content":"' + b"word " * 500 + b'"}]}'
+    chains = [(await measurer.measure("chat", body, apart_as=who)).chain for who in (None, "one", "two", "one")]
+    assert chains[1].common_bytes(chains[3]) == chains[1].total
+    assert chains[0].common_bytes(chains[1]) == chains[1].common_bytes(chains[2]) == 0
+    measurer.close()
