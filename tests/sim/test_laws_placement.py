@@ -97,8 +97,10 @@ def test_a_conversation_goes_back_to_its_backend_unless_that_costs_more_seconds(
         assert here is not None
         assert home.total is not None
         cheaper = here <= home.total + max(costs.move_share * home.total, costs.move_floor)
-        # Home may be full for longer than anybody should wait for it by choice.
-        assert cheaper or (home.reason is not None and lease.queued > patience), lease.decision.trace
+        # Home may be full for longer than anybody should wait for it by choice, or others wait for it by choice
+        # already: that those who come after wait longer is a price, too, but never so large as the way there.
+        crowded = here <= 2.0 * home.total
+        assert cheaper or (home.reason is not None and (lease.queued > patience or crowded)), lease.decision.trace
     hit = sum(outcome.cached_tokens for outcome in run.outcomes) / sum(o.prompt_tokens for o in run.outcomes)
     assert hit > 0.65
 
