@@ -32,6 +32,7 @@ class Reason(StrEnum):
     SLOTS_FULL = "slots_full"
     TPOT_LIMIT = "tpot_limit"
     LEARNED_LIMIT = "learned_limit"
+    DECODE_PACE = "decode_pace"
     PREFILL_BACKLOG = "prefill_backlog"
     ALREADY_TRIED = "already_tried"
     CLASS_CEILING = "class_ceiling"
@@ -72,6 +73,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.POOL_TOO_SMALL: "has a KV pool that could never hold this request",
     Reason.KV_FULL: "has too little free KV cache now",
     Reason.SLOTS_FULL: "runs as many requests as it may",
+    Reason.DECODE_PACE: "reads so many prompts that one more would slow its answers beyond the objective",
     Reason.TPOT_LIMIT: "runs as many requests as keep its time per token within the objective",
     Reason.LEARNED_LIMIT: "runs as many requests as it was found to bear",
     Reason.PREFILL_BACKLOG: "has more seconds of prefill queued than allowed",

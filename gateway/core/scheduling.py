@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from gateway.core.account import PRESSURE_TAU
 from gateway.core.reasons import Reason
 from gateway.core.snapshot import BackendView, Health
 
@@ -17,7 +18,7 @@ RETRY_DEFAULT = 5.0
 # See `admission`: looked up for each full backend.
 _BACKLOG, _SLOTS = Reason.PREFILL_BACKLOG, Reason.SLOTS_FULL
 _AWAITED = Reason.PREFIX_IN_PREFILL
-_TPOT, _LEARNED = Reason.TPOT_LIMIT, Reason.LEARNED_LIMIT
+_TPOT, _LEARNED, _PACE = Reason.TPOT_LIMIT, Reason.LEARNED_LIMIT, Reason.DECODE_PACE
 _FOREIGN_WAIT = 30.0
 """Seconds to wait for room that only others' traffic can free: about half the half-life of the foreign estimate."""
 
@@ -35,6 +36,8 @@ def wait_for_room(view: BackendView, reason: Reason, limit: float, needed: float
         return max(0.0, missing)
     if reason is _BACKLOG:
         return max(0.0, missing) + view.awaited_prefill
+    if reason is _PACE:
+        return _until_forgotten(view.prefill_pressure, limit - (needed - view.prefill_pressure), service)
     running = view.running
     if running <= 0:
         return _FOREIGN_WAIT
@@ -44,6 +47,17 @@ def wait_for_room(view: BackendView, reason: Reason, limit: float, needed: float
         ends = missing / each if each > 0.0 else 1.0
         before = view.awaited_kv / each if each > 0.0 else before
     return (min(max(ends, 1.0), running) + before) * service / running
+
+
+def _until_forgotten(pressure: float, left: float, service: float) -> float:
+    """Seconds until prefills of so many decayed seconds count for no more than `left`.
+
+    At most `service`, after which those who decode are done: a long prompt is too much for them however long ago the
+    last one was.
+    """
+    if left <= 0.0 or pressure <= left:
+        return service
+    return min(service, PRESSURE_TAU * math.log(pressure / left))
 
 
 def too_late(wait: float, left: float) -> bool:

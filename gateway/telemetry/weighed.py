@@ -31,6 +31,7 @@ _DETAILS = {
     Reason.SLOTS_FULL: "at most {limit}, this would make {needed}",
     Reason.TPOT_LIMIT: "at most {limit}, this would make {needed}",
     Reason.LEARNED_LIMIT: "at most {limit}, this would make {needed}",
+    Reason.DECODE_PACE: "{needed} s of prefill within 20 s, {limit} s keep the pace",
     Reason.MISSING_ABILITY: "has {limit} of {needed}",
 }
 

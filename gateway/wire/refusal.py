@@ -175,6 +175,7 @@ _SHORTAGES = (
     Reason.SLOTS_FULL,
     Reason.TPOT_LIMIT,
     Reason.LEARNED_LIMIT,
+    Reason.DECODE_PACE,
     Reason.PREFILL_BACKLOG,
     Reason.CLASS_CEILING,
     Reason.KV_SCARCE,

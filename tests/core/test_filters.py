@@ -10,6 +10,7 @@ from gateway.core.filters import ABLE, ROOM, WORKING
 from gateway.core.filters.class_ceiling import ClassCeiling
 from gateway.core.filters.fits_context import FitsContext
 from gateway.core.filters.healthy import Healthy
+from gateway.core.filters.keeps_pace import KeepsPace
 from gateway.core.filters.kv_headroom import KvHeadroom
 from gateway.core.filters.open_backlog import OpenBacklog
 from gateway.core.filters.scarce_kv import ScarceKv
@@ -110,6 +111,49 @@ def test_a_full_backend_says_how_full(
     made = weighing(seen)
     assert rule.check(made) is reason
     assert (made.limit, made.needed) == (limit, needed)
+
+
+def paced(tpot: float | None, *, arrival: float = NOW, **of: float | int) -> Weighing:
+    """A prompt of a second (5000 tokens), on a backend whose steps take 20 ms."""
+    policy = plan(Route("m", "m", tpot=tpot))
+    made = Weighing(
+        Ask(policy, replace(request(prompt=5000), arrival=arrival), policy.routes["m"], NOW),
+        view(running=2, **of),
+        "m",
+        0,
+    )
+    assert ServesModel().check(made) is None
+    assert FitsContext().check(made) is None
+    made.fit()
+    made.measure()
+    return made
+
+
+def test_prompts_take_no_more_of_the_time_than_keeps_the_pace() -> None:
+    # Steps of 20 ms in 50 ms leave 60 % of 20 s.
+    made = paced(0.05, decoding=2, prefill_pressure=11.5)
+    assert KeepsPace().check(made) is Reason.DECODE_PACE
+    assert (made.limit, made.needed) == (pytest.approx(12.0), pytest.approx(12.5, abs=0.01))
+    assert KeepsPace().check(paced(0.05, decoding=2, prefill_pressure=10.9)) is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        paced(None, decoding=2, prefill_pressure=19.0),
+        paced(0.05, decoding=0, prefill_pressure=19.0),
+        paced(0.05, decoding=2, prefill_pressure=19.0, arrival=NOW - 60.0),
+    ],
+    ids=["no goal", "nobody decodes", "aged"],
+)
+def test_whom_the_pace_does_not_hold_back(made: Weighing) -> None:
+    assert KeepsPace().check(made) is None
+
+
+def test_steps_that_are_too_long_by_themselves_leave_no_time_for_prompts() -> None:
+    made = paced(0.01, decoding=2, prefill_pressure=0.0)
+    assert KeepsPace().check(made) is Reason.DECODE_PACE
+    assert made.limit == 0.0
 
 
 def test_a_ceiling_counts_all_that_the_backend_holds() -> None:

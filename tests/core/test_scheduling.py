@@ -45,6 +45,15 @@ def test_prefill_is_worked_off_second_by_second() -> None:
     assert wait_for_room(view(running=1), Reason.PREFILL_BACKLOG, limit=2.0, needed=3.5, service=99.0) == 1.5
 
 
+def test_prefills_are_forgotten_in_time_and_those_who_decode_end() -> None:
+    held = view(running=3, prefill_pressure=12.0)
+    # 12 s within 20 s, of which 2 s more may be 10: 12 must have become 8.
+    wait = wait_for_room(held, Reason.DECODE_PACE, limit=10.0, needed=14.0, service=99.0)
+    assert 12.0 * math.exp(-wait / 20.0) == pytest.approx(8.0)
+    assert wait_for_room(held, Reason.DECODE_PACE, limit=10.0, needed=14.0, service=5.0) == 5.0
+    assert wait_for_room(held, Reason.DECODE_PACE, limit=1.0, needed=14.0, service=30.0) == 30.0
+
+
 def test_room_that_others_hold_is_guessed() -> None:
     assert wait_for_room(view(foreign=90_000), Reason.KV_FULL, limit=0, needed=1, service=1.0) == 30.0
 

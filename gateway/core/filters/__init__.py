@@ -14,6 +14,7 @@ from gateway.core.filters.fits_pool import FitsPool
 from gateway.core.filters.has_abilities import HasAbilities
 from gateway.core.filters.healthy import Healthy
 from gateway.core.filters.keeps_answer import KeepsAnswer
+from gateway.core.filters.keeps_pace import KeepsPace
 from gateway.core.filters.kv_headroom import KvHeadroom
 from gateway.core.filters.not_tried import NotTried
 from gateway.core.filters.one_model import OneModel
@@ -56,6 +57,7 @@ ROOM: tuple[Filter, ...] = (
     ClassCeiling(),
     ScarceKv(),
     OpenBacklog(),
+    KeepsPace(),
     AwaitedPrefix(),
 )
 """Transient: running requests end, and there is room. What closes a backend to everybody comes first."""
