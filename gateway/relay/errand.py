@@ -222,6 +222,7 @@ def _outbound(upstream: Upstream, errand: Errand, spoken: str, found: Rewritten,
         sent = _form(body, errand)
     else:
         edits = {**NOT_THE_CALLERS, **_edits(engine, errand, spoken, stream, found)}
+        dropped = _dropped(found.members, edits)  # also what is set to a value of ours below
         if errand.goes_on is not None:
             edits |= _going_on(errand, errand.goes_on, body, found)
         if errand.slot is not None and spoken in RESUMABLE:
@@ -232,7 +233,7 @@ def _outbound(upstream: Upstream, errand: Errand, spoken: str, found: Rewritten,
         ids = _tells_ids(engine, errand, spoken, found)
         if ids:
             edits["return_token_ids"] = b"true"
-        sent, dropped = pieces(body, edits, found.members), _dropped(found.members, edits)
+        sent = pieces(body, edits, found.members)
     whole = b"".join(sent) if len(body) <= JOINED_BYTES else tuple(sent)
     asked = "completions" if errand.goes_on is not None and errand.goes_on.prompt is not None else spoken
     headers = _headers(upstream, errand, spoken, stream)

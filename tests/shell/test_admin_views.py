@@ -63,6 +63,7 @@ async def test_nothing_runs_and_nothing_waits(start: Start) -> None:
     assert row["engine_reports"] == {"running": 0, "waiting": 0, "kv_usage": 0.0}
     assert queue == {
         "waiting": 0, "models": {}, "requests": [], "requests_left_out": 0, "classes": [], "clients": [],
+        "diverging": [],
     }  # fmt: skip
 
 
