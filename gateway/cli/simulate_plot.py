@@ -22,7 +22,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 """Okabe and Ito's, which the colour-blind tell apart too."""
 _WINDOWS = 24
 """Points of a line over time."""
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25, "font.size": 10,
     "axes.titlesize": 11, "axes.titleweight": "bold", "axes.titlelocation": "left", "svg.hashsalt": "kvgate",
     "axes.edgecolor": "#888888", "svg.fonttype": "none", "font.family": ["DejaVu Sans", "sans-serif"],

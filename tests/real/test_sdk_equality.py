@@ -64,7 +64,8 @@ async def pair(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> As
     east = LlamaServer(tiny_model, "tiny", context=8192, slots=2, flags=flags)
     west = LlamaServer(tiny_model, "tiny", context=4096, slots=2, flags=flags)
     async with east, west:
-        lines = [backend("east", east.url), backend("west", west.url)]
+        # The engines are asked behind the gateway's back, too: which slot is warm then, they know best.
+        lines = [backend(name, each.url, slots="{choose: false}") for name, each in (("east", east), ("west", west))]
         async with serving(tmp_path_factory.mktemp("pair"), lines) as gateway:
             yield f"{east.url}/v1", f"{west.url}/v1", f"{gateway.url}/v1"
 
