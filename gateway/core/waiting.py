@@ -226,7 +226,7 @@ class Waiting:
         """
         order = Order()
         self._front = None
-        first = self._arrivals.first() if self._since >= PROMOTED else None
+        first = self._arrivals.first() if self._since >= PROMOTED - 1 else None
         if first is not None and now - first[0] > self.limits.aging:
             self._front = first[1]
         order._requests = self._played(order.skipped, self._front)
