@@ -38,7 +38,6 @@ def measure(surface: str, body: bytes, salt: bytes, content_type: str = JSON) ->
     chat = read_request(surface, body, content_type)
     text = chat.text
     tool_bytes = len(text.pieces[0]) if chat.tools and text.pieces else 0
-    results = text.pieces.count(b"tool\n")
     whole = b"".join(text.pieces)
     text.pieces.clear()  # a queued request holds its body once, not twice
     chain = fingerprint((whole,), text.message_ends, salt)
@@ -46,7 +45,7 @@ def measure(surface: str, body: bytes, salt: bytes, content_type: str = JSON) ->
         whole,
         [end for _, end in chain.anchors],
         messages=max(text.messages, chat.turns),
-        results=results,
+        results=text.results,
         tools=chat.tools,
         tool_bytes=tool_bytes,
         thoughts=text.thoughts,

@@ -9,7 +9,7 @@ import msgspec
 from gateway.core.media import NO_MEDIA, Media
 from gateway.errors import MalformedRequest
 from gateway.wire.chat_body import NOTHING, Body, Chat, Completion, StreamOptions
-from gateway.wire.distinct import distinct_members
+from gateway.wire.distinct import Told, distinct_members
 from gateway.wire.malformed import decoded, integer
 from gateway.wire.media import media
 from gateway.wire.members import Member
@@ -106,8 +106,14 @@ def parse_chat(body: bytes, *, ours: bool = False) -> ChatRequest:
     if parsed.logprobs:
         needs.add("logprobs")
     text = render_chat(tools if count else b"", parsed.messages)
-    members = () if ours else distinct_members(body)
+    members = () if ours else distinct_members(body, _told(text, count) if text.plain else None)
     return _request("chat", members, parsed, needs, text, count, found)
+
+
+def _told(text: Rendered, tools: int) -> Told:
+    # Each of these messages has a role and a content at least.
+    said = text.pieces[1:] if tools else text.pieces
+    return Told("messages", 2 * text.messages, sum([piece.count(b":") for piece in said]))
 
 
 def parse_completion(body: bytes, *, ours: bool = False) -> ChatRequest:

@@ -9,16 +9,17 @@ that.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from gateway.errors import MalformedRequest
 from gateway.wire.members import Member, members
 
-__all__ = ["distinct_members"]
+__all__ = ["Told", "distinct_members"]
 
 _NAMED: Final = 64
 """Characters of a path that an error message names."""
@@ -33,23 +34,46 @@ _OBJECTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _CONTAINERS: Final = b"[{"
+_ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 _ARRAY: Final = ord("[")
 
 
-def distinct_members(body: bytes) -> tuple[Member, ...]:
-    """All top-level members of the JSON object that a client sent, in order.
+class Told(NamedTuple):
+    """What is known of a member's value: how many members its objects have at least, all together, and the colons that
+    the keys and texts of those have, read."""
+
+    name: str
+    members: int
+    colons: int
+
+
+def distinct_members(body: bytes, told: Told | None = None) -> tuple[Member, ...]:
+    """All top-level members of the JSON object that a client sent, in order; `told` spares a second look.
 
     Raises MalformedRequest for a key that its object has twice, wherever that stands (`messages[3].content`), and for
     what is no JSON object. Escapes don't make keys differ.
     """
     found = members(body)
-    if len({member.key for member in found}) < len(found) or _may_repeat(body, found):
+    if len({member.key for member in found}) < len(found) or _may_repeat(body, found, told):
         _refuse_repeated(body)
     return tuple(found)
 
 
-def _may_repeat(body: bytes, found: Sequence[Member]) -> bool:
+def _is_all(body: bytes, member: Member, told: Told) -> bool:
+    """Whether the value has no other members than those told of.
+
+    Each member has a colon after its key; all others stand in texts. An escaped one would make up for another.
+    """
+    start, end = member.value_start, member.value_end
+    if body.count(b":", start, end) != told.members + told.colons:
+        return False
+    return body.find(b"\\", start, end) < 0 or not _ESCAPED_COLON.search(body, start, end)
+
+
+def _may_repeat(body: bytes, found: Sequence[Member], told: Told | None) -> bool:
     """Whether an object below the top may have a key twice; False is certain."""
+    if told is not None:
+        found = [each for each in found if each.key != told.name or not _is_all(body, each, told)]
     view = memoryview(body)
     level = [view[at:end] for _, _, at, end in found if body[at] in _CONTAINERS]
     for _ in range(_LEVELS):

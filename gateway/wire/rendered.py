@@ -27,6 +27,7 @@ class Rendered:
     message_ends: the length in bytes of the joined pieces up to the end of each message. thoughts: where reasoning
     stands in them, (start, end) in bytes; question: where the last message of the user's begins. Many templates leave
     out what was thought before that. first: where the first message of the user's lies, (start, end) in bytes.
+    results: messages that are results of tools. plain: the content of every message is one text.
     """
 
     pieces: list[bytes]
@@ -34,6 +35,8 @@ class Rendered:
     thoughts: list[tuple[int, int]] = field(default_factory=list)
     question: int = 0
     first: tuple[int, int] = (0, 0)
+    results: int = 0
+    plain: bool = False
 
     @property
     def messages(self) -> int:
@@ -43,24 +46,30 @@ class Rendered:
 
 def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
     """Render a conversation; `tools` is the raw JSON of the tool list, empty for none."""
-    pieces = [tools] if tools else []
+    pieces: list[str | bytes] = []
     marks: list[int] = []  # pieces up to the end of each message
     thoughts: list[int] = []  # pieces that are reasoning
-    question = 0  # pieces up to the last question
+    question = results = 0  # pieces up to the last question; messages that are results of tools
     first: int | None = None  # messages up to the first one
+    plain = True
     for message in messages:
-        content = message.content
-        if message.role == "user":
+        content, role = message.content, message.role
+        if role == "user":
             question = len(pieces)
             if first is None:
                 first = len(marks)
-        pieces.append(message.role.encode() + b"\n")
+        elif role == "tool":
+            results += 1
+        pieces.append(role)
+        pieces.append("\n")
         if message.name is not NOTHING:
             pieces.append(_loose(message.name) + b"\n")
         if isinstance(content, str):
-            pieces.append(content.encode())
-        elif content is not None:
-            pieces.extend([part.encode() if isinstance(part, str) else render_part(part) for part in content])
+            pieces.append(content)
+        else:
+            plain = False
+            if content is not None:
+                pieces.extend([part if isinstance(part, str) else render_part(part) for part in content])
         if message.tool_calls is not NOTHING:
             pieces.extend(_calls(message.tool_calls))
         if message.function_call is not NOTHING:
@@ -71,13 +80,25 @@ def render_chat(tools: bytes, messages: list[Message]) -> Rendered:
         if message.reasoning is not NOTHING:
             thoughts.append(len(pieces))
             pieces.append(_loose(message.reasoning))
-        pieces.append(b"\n")
+        pieces.append("\n")
         marks.append(len(pieces))
-    lengths = list(accumulate(map(len, pieces), initial=0))
+    one = _encoded_at_once(pieces)
+    written = [one] if one is not None else [piece.encode() if isinstance(piece, str) else piece for piece in pieces]
+    lengths = list(accumulate(map(len, pieces if one is not None else written), initial=len(tools)))
     spans = [(lengths[i], lengths[i + 1]) for i in thoughts if pieces[i]]
     ends = [lengths[mark] for mark in marks]
     begun = (0, 0) if first is None else (ends[first - 1] if first else len(tools), ends[first])
-    return Rendered(pieces, ends, spans, lengths[question], begun)
+    if tools:
+        written.insert(0, tools)
+    return Rendered(written, ends, spans, lengths[question], begun, results, plain)
+
+
+def _encoded_at_once(pieces: list[str | bytes]) -> bytes | None:
+    """The pieces as one, where all are ASCII texts: their lengths stay the same. None where they are not."""
+    texts = [piece for piece in pieces if type(piece) is str]
+    if len(texts) == len(pieces) and all(map(str.isascii, texts)):
+        return "".join(texts).encode()
+    return None
 
 
 def render_prompts(prompts: list[bytes]) -> Rendered:

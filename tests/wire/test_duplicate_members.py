@@ -61,6 +61,28 @@ def test_so_is_one_inside_of_any_value(surface: str, inside: str, path: str) -> 
     assert refused(surface, f'{{"model":"m",{_BODIES[surface]},{inside}}}').param == path
 
 
+@pytest.mark.parametrize("spaced", [False, True])
+@pytest.mark.parametrize(
+    "second",
+    [
+        r'"content":"a","content":"Ein\u003a"',  # the escape makes up for the member's colon
+        r'"content":"a:b","content":"\u003A\u003a"',
+        r'"role":"user","content":"Why?"',
+        r'"content":":","x":1,"x":2',
+        r'"content":"é","x":{"y":1,"y":2}',
+        r'"content":null,"name":"a:","name":"b"',
+    ],
+)
+def test_so_is_one_among_messages_that_are_texts(second: str, spaced: bool) -> None:
+    for tools in ("", '"tools":[{"type":"function","function":{"name":"a:b"}}],'):
+        once = f'{{"model":"m",{tools}"messages":[{{"role":"user","content":"Why: is it?"}},{{"role":"user",%s}}]}}'
+        body = once % second
+        path = refused("chat", body.replace(",", ", ") if spaced else body).param
+        assert path is not None
+        assert path.startswith("messages[1].")
+        assert read_request("chat", (once % r'"content":"Ein\u003a : \\u003a"').encode()).text.messages == 2
+
+
 @pytest.mark.parametrize(
     ("surface", "rest", "path"),
     [
@@ -119,3 +141,30 @@ def test_a_path_is_named_in_bounded_length() -> None:
     with pytest.raises(MalformedRequest) as raised:
         distinct_members(body.encode())
     assert len(raised.value.param or "") == 64
+
+
+_TEXT = st.text(alphabet=':a"\\é', max_size=4)
+_MEMBER = st.tuples(st.sampled_from(["content", "name", "x:"]), _TEXT | st.none() | st.just([{"type": "text"}]))
+
+
+@given(
+    said=st.lists(st.lists(_MEMBER, max_size=4), min_size=1, max_size=3),
+    escaped=st.booleans(),
+    spaced=st.booleans(),
+)
+def test_messages_pass_only_if_none_has_a_key_twice(
+    said: list[list[tuple[str, object]]], escaped: bool, spaced: bool
+) -> None:
+    def written(value: object) -> str:
+        text = json.dumps(value, separators=None if spaced else (",", ":"))
+        return text.replace(":", "\\u003a") if escaped and isinstance(value, str) else text
+
+    objects = [
+        "{" + ",".join(['"role":"user"', *(f"{written(key)}:{written(value)}" for key, value in message)]) + "}"
+        for message in said
+    ]
+    body = f'{{"model":"m","messages":[{",".join(objects)}]}}'
+    if all(len(dict(message)) == len(message) for message in said):
+        assert read_request("chat", body.encode()).text.messages == len(said)
+    else:
+        refused("chat", body)

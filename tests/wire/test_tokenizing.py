@@ -20,9 +20,9 @@ def body(**more: Any) -> bytes:
         ({"content": "Hi", "with_pieces": True}, [b"Hi"]),
         ({"content": [1, "Hi"]}, [b'[1, "Hi"]']),
         ({"prompt": ["Hi", "you"]}, [b"Hi", b"you"]),
-        ({"messages": [{"role": "user", "content": "Hi"}]}, [b"user\n", b"Hi", b"\n"]),
-        ({"messages": [{"role": "user", "content": "Hi"}], "tools": [{}]}, [b"[{}]", b"user\n", b"Hi", b"\n"]),
-        ({"messages": [{"role": "user", "content": "Hi"}], "tools": None}, [b"user\n", b"Hi", b"\n"]),
+        ({"messages": [{"role": "user", "content": "Hi"}]}, [b"user\nHi\n"]),
+        ({"messages": [{"role": "user", "content": "Hi"}], "tools": [{}]}, [b"[{}]", b"user\nHi\n"]),
+        ({"messages": [{"role": "user", "content": "Hi"}], "tools": None}, [b"user\nHi\n"]),
     ],
 )
 def test_the_dialects_of_tokenization(more: dict[str, Any], texts: list[bytes]) -> None:
