@@ -108,7 +108,11 @@ class Pipeline:
         if inbound.surface == "count_tokens":
             tell_count(await self.counts.asked_for(subject, measured, inbound.body), down)
             return
-        request = await self.counts.settled(subject, measured, inbound.body, self._dispatcher.plan)
+        try:
+            request = await self.counts.settled(subject, measured, inbound.body, self._dispatcher.plan)
+        except asyncio.CancelledError:
+            self._chronicle.left_queue(subject.request, inbound.note)
+            raise
         await self._until_answered(request, measured, inbound, down)
 
     async def _steadied(self, inbound: Inbound, measured: Measured) -> Measured:

@@ -11,20 +11,18 @@ from collections.abc import Iterator, Mapping
 from heapq import merge
 from operator import itemgetter
 
-from gateway.core.fair_share import Counters, Stream, cost_of, in_turn, output_of
+from gateway.core.fair_share import Stream, cost_of, in_turn, output_of
 from gateway.core.flow import Flow, FlowKey, Place
 from gateway.core.plan import ClassPolicy, QueueLimits
 from gateway.core.prices import Prices
 from gateway.core.request import Request
+from gateway.core.shares import Shares
 from gateway.core.soonest import Soonest
 
 __all__ = ["PROMOTED", "Order", "Waiting"]
 
 PROMOTED = 20
 """One dispatch in so many goes to the request that waited longest, whatever its class and client have been served."""
-_SESSIONS = 1024
-"""Clients whose sessions' counters are kept."""
-
 _Sessions = dict[str, dict[str, Flow]]
 """Flows by session and model."""
 
@@ -72,12 +70,7 @@ class Waiting:
         self._written: dict[str, int] = {}
         """Tokens of `_work` that are expected output."""
         self._number = 0
-        self._classes_served = Counters()
-        """Service over the weight of the class."""
-        self._clients_served: dict[str, Counters] = {}
-        """By class: service of each client."""
-        self._sessions_served: dict[tuple[str, str], Counters] = {}
-        """By class and client: service of each session."""
+        self._shares = Shares()
         self._promised: dict[str, float] = {}
         """By id: when those were told to come back who have."""
         self._arrivals = Soonest(self._of)
@@ -186,10 +179,7 @@ class Waiting:
             if service is not None:
                 self.prices.learn(key.model, cost_of(request), service)
             price = self.prices.of(request) if service is None else service
-            known = service is None
-            self._classes_served.charge(key.klass, price / self._weight(key.klass), known=known)
-            self._clients_served[key.klass].charge(key.client, price, known=known)
-            self._sessions_served[key.klass, key.client].charge(key.session, price, known=known)
+            self._shares.charge(key, price, self._weight(key.klass), known=service is None)
         left = self._lengths[key.model] - 1
         if left:
             self._lengths[key.model] = left
@@ -203,12 +193,8 @@ class Waiting:
 
     def settle(self, request: Request, charged: float, took: float) -> None:
         """Put right what a dispatched request was charged: it has ended, and took so many device seconds."""
-        klass, client, weight = request.klass, request.client, self._weight(request.klass)
-        self._classes_served.settle(klass, charged / weight, took / weight)
-        if klass in self._clients_served:
-            self._clients_served[klass].settle(client, charged, took)
-        if (klass, client) in self._sessions_served:
-            self._sessions_served[klass, client].settle(request.session or "", charged, took)
+        key = FlowKey(request.klass, request.client, request.session or "", request.model)
+        self._shares.settle(key, charged, took, self._weight(key.klass))
 
     def expired(self, now: float) -> list[Request]:
         """The requests whose deadline has come, earliest first."""
@@ -248,7 +234,7 @@ class Waiting:
                         yield request
             return
         classes = (
-            (self._classes_served.served[klass], self._weight(klass), self._clients(klass, skipped))
+            (self._shares.classes.served[klass], self._weight(klass), self._clients(klass, skipped))
             for klass in self._lanes
         )
         for request in in_turn(classes, self.prices.of):
@@ -256,7 +242,7 @@ class Waiting:
                 yield request
 
     def _clients(self, klass: str, skipped: set[str]) -> Iterator[Request]:
-        served = self._clients_served[klass].served
+        served = self._shares.clients[klass].served
 
         def lane(client: str, sessions: _Sessions) -> Stream:
             return served[client], 1.0, self._sessions(klass, client, sessions, skipped)
@@ -268,7 +254,7 @@ class Waiting:
         streams = [(name, _by_place(flows, skipped, mark)) for name, flows in sessions.items()]
         if len(streams) == 1:
             return streams[0][1]
-        served = self._sessions_served[klass, client].served
+        served = self._shares.sessions[klass, client].served
         return in_turn(((served[name], 1.0, stream) for name, stream in streams), self.prices.of)
 
     def _weight(self, klass: str) -> float:
@@ -280,33 +266,23 @@ class Waiting:
         """The flow of that key; its class, client and session begin to wait if they don't yet."""
         lanes = self._lanes
         if key.klass not in lanes:
-            self._classes_served.activate(key.klass, lanes)
+            self._shares.classes.activate(key.klass, lanes)
             lanes[key.klass] = {}
         clients = lanes[key.klass]
         if key.client not in clients:
-            self._clients_served.setdefault(key.klass, Counters()).activate(key.client, clients)
+            self._shares.clients_of(key.klass).activate(key.client, clients)
             clients[key.client] = {}
         sessions = clients[key.client]
         if key.session not in sessions:
-            self._sessions_of(key).activate(key.session, sessions)
+            self._shares.sessions_of(key.klass, key.client, self._waits).activate(key.session, sessions)
             sessions[key.session] = {}
         flows = sessions[key.session]
         if key.model not in flows:
             flows[key.model] = Flow(key)
         return flows[key.model]
 
-    def _sessions_of(self, key: FlowKey) -> Counters:
-        of = (key.klass, key.client)
-        counters = self._sessions_served.get(of)
-        if counters is None:
-            if len(self._sessions_served) >= _SESSIONS:
-                self._sessions_served = {
-                    (klass, client): kept
-                    for (klass, client), kept in self._sessions_served.items()
-                    if client in self._lanes.get(klass, ())
-                }
-            counters = self._sessions_served[of] = Counters()
-        return counters
+    def _waits(self, klass: str, client: str) -> bool:
+        return client in self._lanes.get(klass, ())
 
     def _close(self, key: FlowKey) -> None:
         """Forget an empty flow, and whatever waits no more with it."""

@@ -230,7 +230,7 @@ def test_counters_of_clients_that_left_are_dropped() -> None:
     for i in range(3000):
         queue.offer(request(f"r{i}", client=f"c{i}"))
         queue.remove(f"r{i}", dispatched=True)
-    assert len(queue._clients_served["default"].served) <= 1100
+    assert len(queue._shares.clients["default"].served) <= 1100
 
 
 ARRIVALS = st.lists(
@@ -389,4 +389,4 @@ def test_what_others_were_charged_and_may_never_take_does_not_hold_up_who_return
     queue.offer(request("b", client="b"))
     queue.settle(running, 9.0, 0.1)
     assert "b" in order(queue)[:2]
-    assert queue._clients_served["default"]._open == {}
+    assert queue._shares.clients["default"]._open == {}

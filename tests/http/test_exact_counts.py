@@ -116,6 +116,25 @@ async def test_where_counting_hangs_the_estimate_stands(start: Start) -> None:
     await gateway.until(lambda: gateway.app.pipeline.counts.under_way == 0)
 
 
+async def test_a_client_that_leaves_while_its_prompt_is_counted_is_told_of(start: Start) -> None:
+    asked = asyncio.Event()
+
+    async def hangs(request: Request, wire: Wire) -> None:
+        asked.set()
+        await asyncio.sleep(30)
+
+    engine = near(4000)
+    engine.pages["/tokenize"] = hangs
+    gateway = await start({"b1": engine})
+    client = await gateway.begin_chat(prose(4000), max_tokens=5)
+    await asyncio.wait_for(asked.wait(), 5)
+    client.close()
+    await gateway.until(lambda: gateway.app.pipeline.counts.under_way == 0)
+    (line,) = await gateway.access()
+    assert (line["status"], line["outcome"]) == (499, "client_closed")
+    assert await gateway.value('kvgate_client_closed_total{model="tiny",stage="queued"}') == 1
+
+
 @pytest.mark.parametrize("answer", [page({}, 500), page(b"<html>"), page({"count": -1}), page({"count": "many"})])
 async def test_a_useless_answer_changes_nothing(start: Start, answer: Script) -> None:
     engine = near(4000)
