@@ -131,6 +131,8 @@ def _route(spec: RouteSpec) -> Route:
         klass=spec.klass,
         label=Label.parse(spec.data),
         ttft=spec.slo.ttft,
+        ttft_per_token=spec.slo.ttft_per_1k / 1000,
+        sheds=spec.slo.shed,
         tpot=spec.slo.tpot,
         resumes=spec.continuation,
         rewrites=tuple((each.match, each.put) for each in spec.rewrite),

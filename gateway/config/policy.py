@@ -60,8 +60,12 @@ class SloSpec(Spec):
 
     ttft: Annotated[Duration, Field(gt=0)] | None = None
     """Time to first token."""
+    ttft_per_1k: Annotated[Duration, Field(ge=0)] = 0.0
+    """Time that every 1,000 tokens of a prompt add to it."""
     tpot: Annotated[Duration, Field(gt=0)] | None = None
     """Time per output token."""
+    shed: bool = False
+    """Turn away at once, with a time to come back, what no backend can give its first token in that time."""
 
 
 class RouteSpec(Spec):

@@ -52,7 +52,7 @@ def _patience(ask: Ask, best: Weighing) -> float:
     aging = ask.plan.queue.aging
     if best.awaited and best.reason in _UNTIL_READ:
         return aging
-    goal = ask.route.ttft
+    goal = ask.goal
     return 0.5 * (aging if goal is None else min(goal, 2.0 * aging))
 
 

@@ -76,6 +76,9 @@ def _weigh(ask: Ask, view: BackendView, model: str, tier: int, costs: Costs) -> 
 def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Decision:
     """Admit on the best open backend, or wait for a better one."""
     request, now = ask.request, ask.now
+    if ask.route.sheds and ask.klass.sheddable and (late := _late(ask, live)) > 0.0:
+        again = retry_after(late, 1.0, roll)
+        return Decision(request.id, Verdict.REJECT, Reason.DEADLINE, now, roll, retry_after=again, trace=trace)
     open_ = [weighing for weighing in live if weighing.reason is None]
     if not open_:
         wait = min(weighing.wait for weighing in live)
@@ -105,3 +108,13 @@ def _place(ask: Ask, live: Sequence[Weighing], trace: Trace, roll: float) -> Dec
         predicted_tpot=chosen.pace,
         trace=trace,
     )
+
+
+def _late(ask: Ask, live: Sequence[Weighing]) -> float:
+    """Seconds by which the first token misses the route's goal wherever the request goes; 0 when it may keep it.
+
+    What began to be answered elsewhere is not turned away.
+    """
+    if ask.goal is None or ask.request.resumed:
+        return 0.0
+    return ask.waited + min([weighing.ttft for weighing in live]) - ask.goal

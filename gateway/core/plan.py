@@ -36,6 +36,14 @@ class Route:
     """Whether an answer that breaks off in the middle may go on in another engine."""
     rewrites: tuple[tuple[str, str], ...] = ()
     """What is taken out of its system prompts: patterns, and what is put there."""
+    ttft_per_token: float = 0.0
+    """Seconds that each token of a prompt adds to the goal for its first token."""
+    sheds: bool = False
+    """Whether what can't keep its goal for the first token anywhere is turned away at once."""
+
+    def goal(self, prompt: int) -> float | None:
+        """Seconds from arrival in which the first token should come, for a prompt of so many tokens; None: any."""
+        return None if self.ttft is None else self.ttft + prompt * self.ttft_per_token
 
     @property
     def models(self) -> tuple[str, ...]:

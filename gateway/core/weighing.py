@@ -49,8 +49,8 @@ class Ask:
     """The request's side: what is the same for every candidate."""
 
     __slots__ = (
-        "_scarce", "aged", "demands", "home", "klass", "label", "now", "plan", "request", "resident", "route", "seat",
-        "views", "waited",
+        "_scarce", "aged", "demands", "goal", "home", "klass", "label", "now", "plan", "request", "resident", "route",
+        "seat", "views", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +63,9 @@ class Ask:
         self.views = views
         self._scarce: bool | None = None
         self.waited = now - request.arrival
+        estimate = next(iter(request.estimates.values()), None)
+        self.goal = route.goal(estimate.prompt) if estimate is not None else route.ttft
+        """Seconds from arrival in which the first token should come; None: any."""
         self.klass = class_of(plan, request)
         self.aged = is_aged(plan, request, now)
         self.label: Label = max(request.label, route.label)

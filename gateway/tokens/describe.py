@@ -108,6 +108,7 @@ def describe(
         model: _estimate(model, measured, client, route, experience, limit, _window(model, snapshot))
         for model in route.models
     }
+    goal = route.goal(estimates[route.serves].prompt)
     klass = client.klass or route.klass
     context, bound = narrowest(client.context, class_named(plan, klass))
     hint, (placement, thread) = session_hint(headers, chat.session), measured.opening
@@ -119,7 +120,7 @@ def describe(
         label=_label(client, route, headers),
         arrival=snapshot.now,
         deadline=snapshot.now + plan.queue.wait,
-        due=snapshot.now + (plan.queue.aging if route.ttft is None else route.ttft),
+        due=snapshot.now + (plan.queue.aging if goal is None else goal),
         estimates=estimates,
         max_tokens=chat.max_tokens,
         n=chat.n * chat.prompts if decodes else 1,

@@ -81,12 +81,21 @@ def _saturated(request: Request, decision: Decision, plan: Plan) -> GatewayError
         )
     waited = decision.now - request.arrival
     if decision.reason is Reason.DEADLINE:
-        return Saturated(
-            f"The first token can't come before this request's deadline.{where} {_later(decision)}", code="deadline"
-        )
+        return Saturated(f"{_missed(request, plan)}{where} {_later(decision)}", code="deadline")
     return Saturated(
         f"No place freed up within {waited:.0f} s (limit {plan.queue.wait:g} s).{where} {_later(decision)}",
         code="queue_timeout",
+    )
+
+
+def _missed(request: Request, plan: Plan) -> str:
+    route, estimate = plan.routes.get(request.model), next(iter(request.estimates.values()), None)
+    goal = route.goal(estimate.prompt) if route is not None and route.sheds and estimate is not None else None
+    if goal is None or estimate is None:
+        return "The first token can't come before this request's deadline."
+    return (
+        f"No backend can give the first token within {goal:.1f} s, the goal of '{_short(request.model)}' for a prompt "
+        f"of about {estimate.prompt} tokens."
     )
 
 

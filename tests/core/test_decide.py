@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.decide import decide
 from gateway.core.decision import Trace, Verdict
-from gateway.core.plan import Route
+from gateway.core.plan import ClassPolicy, Route
 from gateway.core.reasons import Reason
 from gateway.core.request import Estimate
 from gateway.core.snapshot import Health
@@ -118,6 +118,44 @@ def test_a_goal_already_missed_makes_seconds_dearer_but_nobody_is_refused_for_it
     assert decision.verdict is Verdict.ADMIT
     terms = dict(decision.trace.candidates[0].terms)
     assert terms["deadline_risk"] == pytest.approx(3.0 * (30.0 + 4.0 - 1.0))
+
+
+def test_a_goal_that_grows_with_the_prompt_is_kept_by_long_ones_too() -> None:
+    """20,000 tokens take 4 s there: late by 3 s of a fixed goal, in time where 1,000 tokens add a quarter second."""
+    asked, fleet = request(prompt=20_000), snapshot(view("a"))
+    risks = []
+    for goal in (Route("m", "m", ttft=1.0), Route("m", "m", ttft=1.0, ttft_per_token=0.25 / 1000)):
+        decision = decide(plan(goal), asked, fleet, NOW, 0.0)
+        risks.append(dict(decision.trace.candidates[0].terms)["deadline_risk"])
+    assert risks == [pytest.approx(3.0 * 3.0), 0.0]
+
+
+SHEDDING = Route("m", "m", ttft=1.0, ttft_per_token=0.25 / 1000, sheds=True)
+
+
+@pytest.mark.parametrize(
+    ("waited", "backlog", "verdict"),
+    [(0.0, 0.0, Verdict.ADMIT), (1.9, 0.0, Verdict.ADMIT), (2.1, 0.0, Verdict.REJECT), (0.0, 2.1, Verdict.REJECT)],
+)
+def test_where_wanted_what_misses_its_goal_everywhere_is_turned_away(
+    waited: float, backlog: float, verdict: Verdict
+) -> None:
+    fleet = snapshot(view("a", backlog=backlog), view("b", prefill_factor=3.0))
+    decision = decide(plan(SHEDDING), request(prompt=20_000, waited=waited), fleet, NOW, 0.0)
+    assert decision.verdict is verdict
+    assert (decision.reason is Reason.DEADLINE, decision.retry_after) == (
+        (True, 1) if verdict is Verdict.REJECT else (False, None)
+    )
+    patient = decide(plan(replace(SHEDDING, sheds=False)), request(prompt=20_000, waited=waited), fleet, NOW, 0.0)
+    assert patient.verdict is not Verdict.REJECT
+
+
+def test_what_is_never_shed_is_not_turned_away_for_a_goal_nor_the_rest_of_an_answer() -> None:
+    kept = replace(plan(SHEDDING), classes={"default": ClassPolicy("default", sheddable=False)})
+    assert decide(kept, request(waited=50.0), snapshot(view("a")), NOW, 0.0).verdict is Verdict.ADMIT
+    rest = replace(request(waited=50.0), resumed=1)
+    assert decide(plan(SHEDDING), rest, snapshot(view("a")), NOW, 0.0).verdict is Verdict.ADMIT
+    assert decide(plan(SHEDDING), replace(rest, resumed=0), snapshot(view("a")), NOW, 0.0).verdict is Verdict.REJECT
 
 
 def test_a_tokenizer_that_nobody_asked_about_borrows_the_numbers_of_the_model_asked_for() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from gateway import clock
 from tests.edge.wire_client import WireClient
@@ -117,6 +118,24 @@ async def test_of_one_key_s_requests_the_one_that_is_due_first_goes_first(start:
     free.set()
     assert [(await client.reply()).status for client in held] == [200] * 3
     assert [engine.body(n)["messages"][0]["content"] for n in range(3)] == ["runs", "sooner", "later"]
+
+
+async def test_what_can_not_keep_its_goal_is_turned_away_with_the_goal_named(start: Start) -> None:
+    free = asyncio.Event()
+    engine = vllm(says("a", until=free), window=32_768)
+    slo = "{ttft: 1s, ttft_per_1k: 10ms, shed: true}"
+    rest = f"models: [{{name: quick, serves: tiny, slo: {slo}}}, {{name: patient, serves: tiny}}]"
+    gateway = await start({"b1": engine}, b1={"running": "1"}, rest=rest)
+    held = [await gateway.begin_chat("runs", model="quick", max_tokens=3000, stream=True)]
+    await engine.asked_for(1)
+    reply = await gateway.chat(prose(2000), model="quick")
+    assert (reply.status, reply.error["code"]) == (429, "deadline")
+    assert re.search(r"within 1\.0 s, the goal of 'quick' for a prompt of about \d+ tokens", reply.error["message"])
+    assert int(reply.headers["retry-after"]) >= 1
+    held.append(await gateway.begin_chat(prose(2000), model="patient", stream=True))
+    await gateway.until(lambda: gateway.queued == 1)
+    free.set()
+    assert [(await client.reply()).status for client in held] == [200, 200]
 
 
 async def test_o4_an_idle_key_is_among_the_next_two_whatever_another_has_queued(start: Start) -> None:

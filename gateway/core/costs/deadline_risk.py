@@ -25,8 +25,8 @@ class DeadlineRisk:
         ask = weighing.ask
         route = ask.route
         missed = 0.0
-        if route.ttft is not None:
-            late = ask.waited + weighing.ttft - route.ttft
+        if ask.goal is not None:
+            late = ask.waited + weighing.ttft - ask.goal
             if late > 0.0:
                 missed = late
         if route.tpot is not None:
