@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -30,7 +30,8 @@ from gateway.core.snapshot import Snapshot
 from gateway.errors import GatewayError, StoreError
 from gateway.fleet.leases import Leases
 from gateway.telemetry.log import log_failure
-from gateway.telemetry.observer import Observer
+from gateway.telemetry.observer import Observer, Recorder
+from gateway.telemetry.turns import How
 from gateway.wire.refusal import refusal, shutting_down
 
 __all__ = ["Dispatcher"]
@@ -67,6 +68,7 @@ class Dispatcher:
         *,
         leases: Leases,
         observer: Observer,
+        recorder: Recorder | None = None,
         now: Callable[[], float] = clock.monotonic,
         roll: Callable[[], float] = random.random,
     ) -> None:
@@ -75,6 +77,7 @@ class Dispatcher:
         self.closing = False
         self.received = Received()
         self._observer = observer
+        self._recorder = recorder
         self._now = now
         self._roll = roll
         self._door = Door(plan, leases.experience)
@@ -191,8 +194,15 @@ class Dispatcher:
         """Whether it gets a no at once."""
         leases, now = self.leases, self._now()
         gate = leases.quotas.gate()
-        arrival.request, no = self._door.comes(arrival.request, arrival.chain, gate, now, leases.snapshot, self._roll)
+        seen: list[Snapshot] = []
+
+        def fleet() -> Snapshot:
+            seen.append(leases.snapshot())
+            return seen[-1]
+
+        arrival.request, no = self._door.comes(arrival.request, arrival.chain, gate, now, fleet, self._roll)
         if no is not None:
+            self._keep(How.of_no(no), seen[-1], [arrival.request], [no])
             self._decline(arrival, no)
         return no is not None
 
@@ -214,7 +224,14 @@ class Dispatcher:
         if not self._waiting.length(request.model) and self.leases.quotas.gate().short(request) is None:
             await self._carry_out([arrival.request], snapshot)
         if arrival.request.id in self._arrivals:
-            self._decline(arrival, self._door.full(request, arrival.chain, snapshot, self._roll()))
+            no = self._door.full(request, arrival.chain, snapshot, self._roll())
+            self._keep(How.LINE, snapshot, [request], [no])
+            self._decline(arrival, no)
+
+    def _keep(self, how: How, snapshot: Snapshot, requests: Sequence[Request], decisions: Sequence[Decision]) -> None:
+        """For whoever records all that is decided."""
+        if self._recorder is not None:
+            self._recorder.looked(how, self.plan, snapshot, requests, decisions)
 
     async def _carry_out(
         self, order: Iterable[Request], snapshot: Snapshot, skip: Callable[[str], None] | None = None
@@ -226,6 +243,8 @@ class Dispatcher:
         decisions = pump(self.plan, order, snapshot, snapshot.now, self._roll, fresh, skip, taken)
         self.leases.experience.leaders.settled()
         self._observer.pumped(self._now() - started, len(decisions))
+        if self._recorder is not None:
+            self._keep(How.PUMP, snapshot, [self._arrivals[one.request].request for one in decisions], decisions)
         anew = False
         for decision in decisions:
             arrival = self._arrivals.get(decision.request)

@@ -27,6 +27,7 @@ COMMANDS = {
     "model": "say what a model's KV cache costs, line by line",
     "plan": "say which devices hold a model, how fast they serve it, and which is the smallest",
     "simulate": "play recorded traffic through a file in virtual time, and compare files",
+    "replay": "make recorded decisions again, to see that they are the same, or by another file",
     "demo": "answer a real chat from real engines on this machine",
 }
 """Subcommands and what they do, in the order in which people meet them."""

@@ -25,8 +25,14 @@ from gateway.sim.experiment import NAMED, Contender, Played, Traffic, play, traf
 from gateway.sim.summary import Goal
 from gateway.sim.trace_file import read_trace
 from gateway.sim.truth import Truth
+from gateway.telemetry.recording import Recording
+from gateway.telemetry.rotating_file import RotatingFile
 
 __all__ = ["add_parser", "run"]
+
+_ANY = 1 << 62
+_WRITTEN_S = 600.0
+"""Seconds that the rest of a recording may take to be written."""
 
 _EXAMPLES = """\
   kvgate simulate --trace mooncake.jsonl --config config/gateway.yaml --rate 1.2/s
@@ -83,6 +89,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     goals.add_argument("--tpot", type=reads(parse_duration), default=0.1, metavar="TIME",
                        help="mean time per output token (100ms)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    parser.add_argument("--record", type=Path, metavar="FILE",
+                        help="what the first file's gateway decides in the first run, for `kvgate replay`")  # fmt: skip
     parser.add_argument("--plot", type=_picture, metavar="FILE", help=f"draw it too: {', '.join(FORMATS)}")
     parser.set_defaults(run=run)
 
@@ -103,9 +111,16 @@ def run(args: argparse.Namespace) -> int:
     ]  # fmt: skip
     runs: list[Played] = []
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True) as progress:
-        for one in given:
-            runs += [_play(progress, each, one, truth, goal, args.model, faults) for each in contenders]
+    recording = _recording(args.record)
+    try:
+        with Progress(*columns, console=screen, transient=True) as progress:
+            for one in given:
+                for each in contenders:
+                    kept = None if runs else recording
+                    runs.append(_play(progress, each, one, truth, goal, args.model, faults, kept))
+    finally:
+        if recording is not None:
+            recording.close(_WRITTEN_S)
     cpu = sum(run.decided_s for run in runs)
     asked = sum(run.summary.requests for run in runs)
     screen.print(f"decisions took {cpu / asked * 1000:.2f} ms of CPU a request, everything counted", style="dim")
@@ -128,14 +143,26 @@ def _play(
     goal: Goal,
     model: str | None,
     faults: Sequence[Breakdown],
+    recorder: Recording | None,
 ) -> Played:
     task = progress.add_task(f"{contender.name}, seed {given.seed}", total=given.arrivals[-1].at_s)
     played = play(
-        contender, given, truth=truth, goal=goal, model=model, breakdowns=faults,
+        contender, given, truth=truth, goal=goal, model=model, breakdowns=faults, recorder=recorder,
         tell=lambda now: progress.update(task, completed=now),
     )  # fmt: skip
     progress.remove_task(task)
     return played
+
+
+def _recording(path: Path | None) -> Recording | None:
+    """A new file, of any size."""
+    if path is None:
+        return None
+    try:
+        path.write_bytes(b"")
+    except OSError as error:
+        raise ConfigError(f"can't write {path}: {(error.strerror or str(error)).lower()}") from None
+    return Recording(RotatingFile(path, size=_ANY), queued=_ANY)
 
 
 def _contenders(args: argparse.Namespace) -> list[Contender]:

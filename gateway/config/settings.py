@@ -139,6 +139,17 @@ class Audit(Spec):
     """How many files are kept."""
 
 
+class Recording(Spec):
+    """All that decisions rest on, so that they can be made again; without prompt text. 2 to 3 kB a request."""
+
+    path: FilePath
+    """File to append to."""
+    size: Annotated[Bytes, Field(ge=65536)] = 256 * 1024**2
+    """A file of this size is closed and a new one begun."""
+    keep: Annotated[Whole, Field(ge=1)] = 4
+    """How many files are kept."""
+
+
 class Learned(Spec):
     """What answers taught (their lengths, speeds, trust in caches), kept over restarts; without any text of theirs."""
 
@@ -164,6 +175,8 @@ class Telemetry(Spec):
     """The decision journal that `kvgate explain` reads; none by default."""
     audit: Audit | None = None
     """Who left the premises and who was kept from it; none by default."""
+    recording: Recording | None = None
+    """What `kvgate replay` reads; none by default."""
     prompts: Literal["never"] = "never"
     """Prompt text is never written; there is no other choice."""
     log: Log = Log()

@@ -52,6 +52,7 @@ from gateway.telemetry.gauges import GaugeReading
 from gateway.telemetry.journal import Journal
 from gateway.telemetry.log import AccessLog, Log
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.recording import Recording
 from gateway.telemetry.rotating_file import RotatingFile
 from gateway.tokens.describe import route_of, visible
 from gateway.tokens.measure import Measurer
@@ -96,7 +97,11 @@ class Application:
         kept = settings.learned
         experience = self.leases.experience
         self.remembering = Remembering(kept.path, experience, kept.every) if kept is not None else None
-        self.dispatcher = Dispatcher(plan, leases=self.leases, observer=self.chronicle)
+        recording = settings.telemetry.recording
+        self.recording: Recording | None = None
+        if recording is not None:
+            self.recording = Recording(RotatingFile(recording.path, size=recording.size, count=recording.keep))
+        self.dispatcher = Dispatcher(plan, leases=self.leases, observer=self.chronicle, recorder=self.recording)
         self.watch = Watch(
             self.roster,
             totals=self.leases.totals,
@@ -186,6 +191,8 @@ class Application:
         await asyncio.to_thread(self.journal.close)
         if self.audit is not None:
             await asyncio.to_thread(self.audit.close)
+        if self.recording is not None:
+            await asyncio.to_thread(self.recording.close)
 
     def not_ready(self) -> None:
         """From here on readiness says no."""
@@ -346,6 +353,7 @@ class Application:
                 "log": self._log.dropped,
                 "journal": self.journal.dropped,
                 "audit": self.audit.dropped if self.audit is not None else 0,
+                "recording": self.recording.dropped if self.recording is not None else 0,
             },
             quotas=self.leases.quotas.gauges(),
         )

@@ -27,6 +27,7 @@ from gateway.sim.trace_file import TraceRow
 from gateway.sim.trace_traffic import played, rate_of, segment
 from gateway.sim.truth import Truth, emulated
 from gateway.sim.virtual import simulate
+from gateway.telemetry.observer import Recorder
 
 __all__ = ["NAMED", "Contender", "Played", "Traffic", "play", "traffic"]
 
@@ -131,13 +132,14 @@ def play(
     model: str | None = None,
     breakdowns: Sequence[Breakdown] = (),
     tell: Callable[[float], None] = lambda _: None,
+    recorder: Recorder | None = None,
 ) -> Played:
-    """One run; `tell` hears the virtual seconds that have passed."""
+    """One run; `tell` hears the virtual seconds that have passed, `recorder` keeps what a gateway decided."""
     engines = emulated(contender.configuration, model, replace(truth, seed=given.seed))
     for breakdown in breakdowns:
         if breakdown.engine not in engines:
             raise ConfigError(f"there is no backend {breakdown.engine}; the file has {', '.join(sorted(engines))}")
-    policy = _policy(contender, given, model, breakdowns)
+    policy = _policy(contender, given, model, breakdowns, recorder)
     timed = _Timed(policy, tell)
     run = simulate(given.arrivals, engines, timed, breakdowns=breakdowns, horizon_s=HORIZON_S)
     leases = policy.granted if isinstance(policy, GatewayPolicy) else None
@@ -146,7 +148,13 @@ def play(
     )
 
 
-def _policy(contender: Contender, given: Traffic, model: str | None, breakdowns: Sequence[Breakdown]) -> Policy:
+def _policy(
+    contender: Contender,
+    given: Traffic,
+    model: str | None,
+    breakdowns: Sequence[Breakdown],
+    recorder: Recorder | None,
+) -> Policy:
     if contender.kind in BASELINES:
         return BASELINES[contender.kind]()
     kind = BoundOnArrival if contender.kind else GatewayPolicy
@@ -157,6 +165,7 @@ def _policy(contender: Contender, given: Traffic, model: str | None, breakdowns:
         _callers(configuration, given.rows, model),
         breakdowns=breakdowns,
         seed=given.seed,
+        recorder=recorder,
     )
 
 

@@ -28,6 +28,8 @@ from gateway.core.service import service_of
 from gateway.core.snapshot import Snapshot
 from gateway.sim.gateway_fleet import SimFleet
 from gateway.sim.gateway_flight import Pending
+from gateway.telemetry.observer import Recorder
+from gateway.telemetry.turns import How
 
 __all__ = ["Desk"]
 
@@ -36,7 +38,8 @@ ROUNDS = 3
 
 
 class Desk:
-    """Queue, ledger and experience of one gateway. `admitted` and `declined` are told what was decided."""
+    """Queue, ledger and experience of one gateway. `admitted` and `declined` are told what was decided; `recorder`, if
+    there is one, everything that decisions rest on."""
 
     def __init__(
         self,
@@ -46,8 +49,10 @@ class Desk:
         admitted: Callable[[Pending, Lease], None],
         declined: Callable[[Decision], None],
         seed: int,
+        recorder: Recorder | None = None,
     ) -> None:
         self.plan = plan
+        self._recorder = recorder
         self.fleet = fleet
         self.ledger = Ledger()
         self.experience = Experience()
@@ -138,17 +143,26 @@ class Desk:
         while self._fresh:
             fresh, self._fresh = self._fresh, []
             for pending in fresh:
-                pending.request, no = self.door.comes(
-                    pending.request, pending.chain, None, self.now, self.snapshot, self._roll
-                )
-                if no is not None:
-                    self._decline(no)
+                if self._turned_away(pending):
                     continue
                 if not self.waiting.offer(pending.request):
                     self._pump()
                     if not self.waiting.offer(pending.request):
                         self._at_the_door(pending)
             self._pump()
+
+    def _turned_away(self, pending: Pending) -> bool:
+        seen: list[Snapshot] = []
+
+        def fleet() -> Snapshot:
+            seen.append(self.snapshot())
+            return seen[-1]
+
+        pending.request, no = self.door.comes(pending.request, pending.chain, None, self.now, fleet, self._roll)
+        if no is not None:
+            self._keep(How.of_no(no), seen[-1], [no])
+            self._decline(no)
+        return no is not None
 
     def _pump(self) -> None:
         expired = self.waiting.expired(self.now)
@@ -165,7 +179,14 @@ class Desk:
         if not self.waiting.length(request.model):
             self._carry_out([request], snapshot)
         if request.id in self._pending:
-            self._decline(self.door.full(request, pending.chain, snapshot, self._roll()))
+            no = self.door.full(request, pending.chain, snapshot, self._roll())
+            self._keep(How.LINE, snapshot, [no])
+            self._decline(no)
+
+    def _keep(self, how: How, snapshot: Snapshot, decisions: list[Decision]) -> None:
+        if self._recorder is not None:
+            requests = [self._pending[decision.request].request for decision in decisions]
+            self._recorder.looked(how, self.plan, snapshot, requests, decisions)
 
     def _carry_out(
         self, order: Iterable[Request], snapshot: Snapshot, skip: Callable[[str], None] | None = None
@@ -176,6 +197,7 @@ class Desk:
         taken = partial(self._leads, snapshot=snapshot)
         decisions = pump(self.plan, order, snapshot, self.now, self._roll, fresh, skip, taken)
         self.experience.leaders.settled()
+        self._keep(How.PUMP, snapshot, decisions)
         for decision in decisions:
             if decision.verdict is Verdict.ADMIT:
                 anew |= not self._admit(decision, snapshot)

@@ -38,6 +38,7 @@ from gateway.sim.gateway_desk import Desk
 from gateway.sim.gateway_fleet import SimFleet
 from gateway.sim.gateway_flight import Flight, Pending
 from gateway.sim.gateway_request import Caller, describe
+from gateway.telemetry.observer import Recorder
 
 __all__ = ["GatewayPolicy"]
 
@@ -63,10 +64,13 @@ class GatewayPolicy:
         *,
         breakdowns: Iterable[Breakdown] = (),
         seed: int = 0,
+        recorder: Recorder | None = None,
     ) -> None:
         """`caller` says who asks; `breakdowns` are those of the run, for what a probe or a connection would meet."""
         fleet = SimFleet(plan, endpoints, breakdowns)
-        self.desk = self.desk_of(plan, fleet, admitted=self._admitted, declined=self._declined, seed=seed)
+        self.desk = self.desk_of(
+            plan, fleet, admitted=self._admitted, declined=self._declined, seed=seed, recorder=recorder
+        )
         self.declined: dict[str, Decision] = {}
         self.granted: list[Lease] = []
         self._caller = caller

@@ -180,3 +180,15 @@ def test_a_backend_that_cannot_be_emulated_is_named(tmp_path: Path, capsys: pyte
     nameless.write_text("backends:\n  - {name: b0, url: 'http://b0.test', engine: vllm, device: rtx-3090}\n")
     assert main(words("--config", str(nameless))) == 1
     assert "backend b0 names no model" in capsys.readouterr().err
+
+
+def test_what_is_recorded_can_be_decided_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, kept = config(tmp_path, "fleet", "rtx-3090", "dgx-spark"), tmp_path / "recording.jsonl"
+    assert main(words("--config", file, "--record", str(kept), "--seeds", "2", requests=8)) == 0
+    capsys.readouterr()
+    assert main(["replay", str(kept), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["final"] >= 6
+    assert told["decisions"] < 100
+    assert told["diverging"] == 0
+    assert main(words("--config", file, "--record", str(tmp_path / "no" / "where"), requests=8)) == 1
