@@ -26,6 +26,9 @@ SCRIPTS = Path(sysconfig.get_path("scripts"))
 FAST = ("core", "cases", "wire", "architecture")
 NODE_CLIENTS = ("openai", "anthropic", "codex", "claude")
 """Half a minute to install, and quick to run; `python -m tests.clients --install` brings the others too."""
+ALONE = ("bench", "real")
+"""What measures time, or keeps both cores busy by itself."""
+WORKERS = min(4, os.cpu_count() or 1)
 SUMMARY = re.compile(r"^(=+ )?\d+ (passed|failed|skipped|error|deselected).* in [\d.]+s|^(=+ )?no tests ran")
 
 
@@ -90,6 +93,27 @@ def node_clients() -> Step:
     return step if step.passed else replace(step, status=0, last_line="not installed: their tests are skipped")
 
 
+def tests(chosen: Sequence[str], passed_on: Sequence[str]) -> list[Step]:
+    """The tests asked for in one go; or all of them, those that measure time after the others and one by one."""
+    pytest = [sys.executable, "-m", "pytest", "--durations=10"]
+    if chosen or passed_on:
+        return [run("pytest", [*pytest, *chosen, *passed_on])]
+    alone = [f"tests/{layer}" for layer in ALONE if (ROOT / "tests" / layer).is_dir()]
+    beside = ["-n", str(WORKERS), "--dist", "loadfile", *(f"--ignore={each}" for each in alone)]
+    return [run("pytest", [*pytest, *beside]), run("pytest, alone", [*pytest, *alone])]
+
+
+def together(summaries: Sequence[str]) -> str:
+    """One summary of several runs of pytest."""
+    counts: dict[str, int] = {}
+    seconds = 0.0
+    for summary in summaries:
+        for number, what in re.findall(r"(\d+) ([a-z]+)", summary):
+            counts[what] = counts.get(what, 0) + int(number)
+        seconds += sum(float(took) for took in re.findall(r" in ([\d.]+)s", summary))
+    return f"{', '.join(f'{number} {what}' for what, number in counts.items())} in {seconds:.2f}s"
+
+
 def show(steps: Sequence[Step]) -> None:
     """The table of the steps, and what is worth knowing of each."""
     table = Table(title="kvgate: checks", title_justify="left")
@@ -114,13 +138,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [f"tests/{layer}" for layer in FAST if (ROOT / "tests" / layer).is_dir()] if given.fast else []
     if not given.fast and shutil.which("npm"):
         steps.append(node_clients())
-    pytest = run("pytest", [sys.executable, "-m", "pytest", "--durations=10", *chosen, *passed_on])
-    steps.append(pytest)
+    tested = tests(chosen, passed_on)
+    steps += tested
     show(steps)
     failed = [step.name for step in steps if not step.passed]
     if failed:
         print(f"failed: {', '.join(failed)}")
-    print(pytest.last_line or f"pytest ended with status {pytest.status} and no summary")
+    dumb = next((step for step in tested if not step.last_line), None)
+    if dumb is not None:
+        print(f"{dumb.name} ended with status {dumb.status} and no summary")
+    elif len(tested) == 1:
+        print(tested[0].last_line)
+    else:
+        print(together([step.last_line for step in tested]))
     return 1 if failed else 0
 
 

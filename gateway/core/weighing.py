@@ -97,14 +97,15 @@ class Weighing:
     `cached`: tokens of the prompt expected from its cache; `shared`: tokens of it that running requests hold; `kv`:
     tokens to reserve. `live`: it works and could serve this, now or soon. `reason`, `limit` and `needed`: why it fell
     out. `wait`: expected seconds until it has room (0: it is open). `prefill`: seconds to read this prompt there,
-    running decodes included. `ttft`: seconds from now to the first token; `completion`: to the last. `step`: seconds of
+    running decodes included; `shared_steps`: of those who decode, while it is read. `ttft`: seconds from now to the first token; `completion`: to the last. `step`: seconds of
     a decode step with this request in it, and `tpot` the same stretched by prefills that cut in. `awaited`: tokens that
     will be cached once another request's prompt was read, which takes `ready` seconds more.
     """
 
     __slots__ = (
         "ask", "awaited", "cached", "completion", "costs", "demand", "kv", "limit", "live", "model", "needed", "offer",
-        "prefill", "ready", "reason", "seconds", "shared", "step", "tier", "total", "tpot", "ttft", "view", "wait",
+        "prefill", "ready", "reason", "seconds", "shared", "shared_steps", "step", "tier", "total", "tpot", "ttft",
+        "view", "wait",
     )  # fmt: skip
 
     offer: Offer
@@ -113,6 +114,7 @@ class Weighing:
     shared: int
     kv: int
     prefill: float
+    shared_steps: float
     ready: float
     step: float
     tpot: float
@@ -155,7 +157,9 @@ class Weighing:
         self.step = step = speed.decode.step_seconds(decoding + n, view.resident + n * context) * view.decode_factor
         self.tpot = tpot = step / (1.0 - rho)
         self.prefill = prefill = alone * (1.0 + decoding / _CHUNK)
-        self.ttft = ttft = view.backlog + prefill
+        # It waits for half of the step under way, then shares its own steps with those who decode.
+        self.shared_steps = steps = (0.5 - (cached - prompt) // _CHUNK) * step if decoding else 0.0
+        self.ttft = ttft = view.backlog + prefill + steps
         self.completion = ttft + output * tpot
 
     def open_after(self, wait: float) -> None:
@@ -167,7 +171,7 @@ class Weighing:
             wait = max(wait, self.ready)
             self._read_the_rest()
         self.wait = wait
-        self.ttft = max(wait, self.view.backlog) + self.prefill
+        self.ttft = max(wait, self.view.backlog) + self.prefill + self.shared_steps
         self.completion = self.ttft + self.demand.output_mean * self.tpot
 
     def _await(self, hit: Hit) -> None:

@@ -25,7 +25,10 @@ def test_predictions_are_the_seconds_of_the_device() -> None:
     prefill = 10_000 / 5000 * 1.5
     held_up = prefill * (1 + 1 / 2048)
     assert decision.predicted_prefill == pytest.approx(held_up)
-    assert decision.predicted_ttft == pytest.approx(1.0 + held_up)
+    steps = 0.5 + 5  # what is left of the one under way, and one with each chunk of 2,048 tokens
+    assert decision.predicted_ttft == pytest.approx(1.0 + held_up + steps * 0.02 * 2.0)
+    idle = decide(plan(), request(prompt=10_000), snapshot(view("a", backlog=1.0)), NOW, 0.0)
+    assert idle.predicted_ttft == pytest.approx(1.0 + 10_000 / 5000), "nobody decodes beside it"
     assert decision.predicted_tpot == pytest.approx(0.02 * 2.0), "its own prompt is read by then"
     pressed = decide(plan(), request(prompt=10_000), snapshot(replace(busy, prefill_pressure=8.0)), NOW, 0.0)
     assert pressed.predicted_tpot == pytest.approx(0.02 * 2.0 / (1 - 0.5 * 8.0 / 20))

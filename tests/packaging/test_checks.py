@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.__main__ import together
 from tests.architecture.source import ROOT
 
 
@@ -25,3 +26,8 @@ def test_failure_is_named_and_ends_with_the_summary() -> None:
     *_, named, last = result.stdout.splitlines()
     assert named == "failed: pytest"
     assert last.startswith("no tests ran")
+
+
+def test_two_runs_have_one_summary() -> None:
+    runs = ["1 failed, 9000 passed, 2 skipped in 600.50s (0:10:00)", "160 passed, 1 warning in 200.25s (0:03:20)"]
+    assert together(runs) == "1 failed, 9160 passed, 2 skipped, 1 warning in 800.75s"
