@@ -33,8 +33,8 @@ Costs: TypeAlias = "Sequence[tuple[str, Callable[[Weighing], float]]]"
 _RHO_TAU = 20.0
 _RHO_CAP = 0.85
 """Interference of prefill with decode: its share of the last 20 s, at most 0.85 (found by simulation)."""
-_STILL_TO_COME = 0.5
-"""Of the prefill that counts as interference, the part that an answer sees of it in the median."""
+_MEDIAN = 1 / 3
+"""The median of a Poisson count lies so far below its mean."""
 _CHUNK = 2048
 """Tokens of a mixed step (the usual chunked-prefill budget); decoding sequences take their share from a prefill."""
 _AWAITED_SHARE = 0.5
@@ -97,9 +97,10 @@ class Weighing:
     `cached`: tokens of the prompt expected from its cache; `shared`: tokens of it that running requests hold; `kv`:
     tokens to reserve. `live`: it works and could serve this, now or soon. `reason`, `limit` and `needed`: why it fell
     out. `wait`: expected seconds until it has room (0: it is open). `prefill`: seconds to read this prompt there,
-    running decodes included; `shared_steps`: of those who decode, while it is read. `ttft`: seconds from now to the first token; `completion`: to the last. `step`: seconds of
-    a decode step with this request in it, and `tpot` the same stretched by prefills that cut in. `awaited`: tokens that
-    will be cached once another request's prompt was read, which takes `ready` seconds more.
+    running decodes included; `shared_steps`: of their steps meanwhile. `ttft`: seconds from now to the first token;
+    `completion`: to the last. `step`: seconds of a decode step with this request in it, and `tpot` the same stretched
+    by prefills that cut in. `awaited`: tokens that will be cached once another request's prompt was read, which takes
+    `ready` seconds more.
     """
 
     __slots__ = (
@@ -208,12 +209,17 @@ class Weighing:
 
     @property
     def pace(self) -> float:
-        """Seconds a token that its own answer should see, for whoever checks it later; costs take `tpot`.
+        """Seconds a token that its own answer should see in the median, for whoever checks it later; costs take `tpot`.
 
-        Its own prompt is read by then, and so is about half of what was sent lately (of three traces).
+        Its own prompt is read by then. Prompts as long as its own cut in at random: of many an answer sees the mean, of
+        less than one none.
         """
-        rho = min(_STILL_TO_COME * self.view.prefill_pressure / _RHO_TAU, _RHO_CAP)
-        return self.step / (1.0 - rho)
+        step, alone = self.step, self.prefill
+        rho = min(self.view.prefill_pressure / _RHO_TAU, _RHO_CAP)
+        if rho <= 0.0 or alone <= 0.0:
+            return step
+        count = rho / alone * self.demand.output_mean * step / (1.0 - rho)
+        return step / (1.0 - rho * max(0.0, 1.0 - _MEDIAN / count))
 
     @property
     def backend(self) -> str:

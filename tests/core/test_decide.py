@@ -31,7 +31,11 @@ def test_predictions_are_the_seconds_of_the_device() -> None:
     assert idle.predicted_ttft == pytest.approx(1.0 + 10_000 / 5000), "nobody decodes beside it"
     assert decision.predicted_tpot == pytest.approx(0.02 * 2.0), "its own prompt is read by then"
     pressed = decide(plan(), request(prompt=10_000), snapshot(replace(busy, prefill_pressure=8.0)), NOW, 0.0)
-    assert pressed.predicted_tpot == pytest.approx(0.02 * 2.0 / (1 - 0.5 * 8.0 / 20))
+    each = 0.4 / held_up * 200 * 0.04 / 0.6  # prompts as long as its own that cut into 200 tokens of 40 ms
+    assert each > 1.0
+    assert pressed.predicted_tpot == pytest.approx(0.04 / (1 - 0.4 * (1 - 1 / (3 * each))))
+    rare = decide(plan(), request(prompt=10_000, output=10), snapshot(replace(busy, prefill_pressure=8.0)), NOW, 0.0)
+    assert rare.predicted_tpot == pytest.approx(0.04), "most answers of ten tokens see none"
 
 
 def test_what_is_cached_is_not_read_again() -> None:
