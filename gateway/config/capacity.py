@@ -94,6 +94,9 @@ def capacity(
             or _slots_of_their_own(backend, served, at_once, pool)
             or pool_by_memory(backend, one, found, weights, pool, doubtful=_doubtful(backend, one))
         )
+    if made.source == "engine" and backend.engine == "llama.cpp" and pool.slot_tokens:
+        by_memory = pool_by_memory(backend, one, found, weights, NOTHING_TOLD, doubtful=False)
+        made = _shared_or_split(made, pool.slot_tokens, by_memory.tokens)
     sources["pool"] = made.source
     if made.charge.most:
         sources["charge"] = made.charged_by
@@ -121,6 +124,14 @@ def _slots_of_their_own(backend: Backend, served: Sequence[Serving], slots: int,
         return None
     widest = max([told.slot_tokens or 0, *(one.offer.window for one in served)])
     return Pool(widest * slots, source="engine" if told.slot_tokens == widest else "windows times slots")
+
+
+def _shared_or_split(split: Pool, slot_tokens: int, by_memory: int) -> Pool:
+    """llama.cpp's pool where it may be one cache for all slots or one for each, and does not tell: what the device's
+    memory is closer to, by ratio."""
+    if not by_memory or split.tokens * slot_tokens <= by_memory * by_memory:
+        return split
+    return split._replace(tokens=slot_tokens)
 
 
 def _doubtful(backend: Backend, one: Serving | None) -> bool:

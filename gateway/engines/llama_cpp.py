@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from gateway.core.kv.engine_pool import EnginePool
 from gateway.engines.adapter import Answer, Counting, Facts, Failure, FailureKind, Load, Probe, Rendering, Traits
 from gateway.engines.answers import count, json_list, json_object, text
 from gateway.engines.asking import Asked
@@ -91,6 +92,7 @@ class LlamaCpp(Asked):
             block=self.traits.block,
             capacity=(slots, window) if slots and window else None,
             unified=unified,
+            pool=EnginePool(slot_tokens=window if slots == AUTO_SLOTS and not unified else None),
             version=version if isinstance(version, str) else None,
             abilities=abilities_of(props),
             surfaces=_surfaces(answers, self.traits.surfaces),

@@ -46,7 +46,10 @@ def pool_of(
         note = f"assumed one KV cache of {window} tokens shared by {slots} slots (no -np); set kv_pool if it is split"
         return True, window, (note,)
     when = "without -np or with --kv-unified" if slots == AUTO_SLOTS else "with --kv-unified"
-    note = f"assumed {slots} slots of {window} tokens each; if it runs {when}, set kv_pool to {window} tokens"
+    note = f"taken as {slots} slots of {window} tokens each"
+    if slots == AUTO_SLOTS:
+        note += ", or as one cache if those would not fit the device"
+    note += f"; if it runs {when}, set kv_pool to {window} tokens"
     return False, window * slots, (note,)
 
 

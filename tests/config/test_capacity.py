@@ -188,6 +188,18 @@ def test_ollama_gives_each_slot_a_whole_window() -> None:
     assert shorter.pool_tokens == 3 * 16_384
 
 
+@pytest.mark.parametrize(("window", "pool"), [(4096, 4 * 4096), (52_000, 52_000), (131_072, 131_072)])
+def test_what_four_slots_of_llama_cpp_may_have_together_is_what_fits_the_device_better(window: int, pool: int) -> None:
+    """About 37,000 tokens fit beside the weights: four slots of 52,000 tokens must share one cache."""
+    fields = "engine: llama.cpp, device: rtx-3090, models: [{id: Qwen3-30B-A3B, weights: q4_k_m}]"
+    assert 30_000 < held(fields).pool_tokens < 45_000
+    said = EnginePool(slot_tokens=window)
+    assert held(fields, slots=4, pool_tokens=4 * window, pool=said).pool_tokens == pool
+    # Where nothing is known of the device, its word stands.
+    stranger = "engine: llama.cpp, models: [{id: Qwen3-30B-A3B, weights: q4_k_m}]"
+    assert held(stranger, slots=4, pool_tokens=4 * window, pool=said).pool_tokens == 4 * window
+
+
 def test_figures_of_low_confidence_fill_three_quarters_of_a_pool_and_say_so() -> None:
     sure = held("engine: vllm, device: h200, models: [{id: Mistral-Small-3.2-24B, weights: fp8}]")
     fields = "engine: vllm, device: h200, models: [{id: Devstral-2-123B, weights: fp8}]"

@@ -51,6 +51,7 @@ def test_the_pool_follows_from_slots_and_window(
 ) -> None:
     facts = LLAMA.facts({"/props": props(window, slots), "/v1/models": models(trained, window)})
     assert (facts.unified, facts.pool_tokens) == (unified, pool)
+    assert facts.pool.slot_tokens == (window if slots == 4 and not unified else None)
     assert bool(facts.notes) == (slots > 1)  # it can't be read, so what was assumed is said
 
 
