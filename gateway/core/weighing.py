@@ -219,7 +219,9 @@ class Weighing:
         if rho <= 0.0 or alone <= 0.0:
             return step
         count = rho / alone * self.demand.output_mean * step / (1.0 - rho)
-        return step / (1.0 - rho * max(0.0, 1.0 - _MEDIAN / count))
+        if count <= _MEDIAN:  # and where there is no answer at all, as of embeddings
+            return step
+        return step / (1.0 - rho * (1.0 - _MEDIAN / count))
 
     @property
     def backend(self) -> str:

@@ -200,3 +200,10 @@ def test_a_trace_is_a_value_whether_it_was_read_or_not() -> None:
     assert unread.trace != Trace(rows[:2])
     assert read.trace != rows
     assert repr(unread.trace) == repr(Trace(rows))
+
+
+def test_what_has_no_answer_is_decided_upon_beside_other_prompts_too() -> None:
+    """Embeddings: no token is written, so none is slowed down."""
+    busy = view(decoding=1, running=1, resident=1000, prefill_pressure=4.0)
+    asked = request(prompt=1000, output=0, output_high=0)
+    assert decide(plan(), asked, snapshot(busy), NOW, 0.5).verdict is Verdict.ADMIT
