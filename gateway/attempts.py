@@ -12,7 +12,7 @@ from gateway.core.lease import Ended, Lease
 from gateway.core.request import Request
 from gateway.core.suspects import Suspects
 from gateway.engines.adapter import Failure
-from gateway.errors import GatewayError, UpstreamError
+from gateway.errors import GatewayError, NotCleared, UpstreamError
 from gateway.fleet.leases import Leases
 from gateway.relay.attempt import Outcome, attempt, failure_of
 from gateway.relay.breaking import Breaking
@@ -90,6 +90,7 @@ class Attempts:
         open_ = False  # the client waits for the rest
         goes_on: GoesOn | None = None
         try:
+            self._hold_to_the_boundary(lease)
             if lease.swap is not None:
                 await swap_slot(self._questions, lease, self._leases.experience)
             offer, now = self._leases.offer(lease), int(clock.wall())
@@ -97,6 +98,7 @@ class Attempts:
                 goes_on = await breaking.on(lease, upstream, measured.chat, inbound.body, self._questions)
             out = await prepare(upstream, errand_of(lease, measured.chat, inbound, offer, now, goes_on), self._apart)
             hooks = self._hooks(lease, meter, down, out)
+            self._hold_to_the_boundary(lease)
             outcome = await attempt(upstream, out, down, meter, hooks, self._apart, breaking)
             if outcome.kept is not None:
                 self._stored.note(outcome.kept, lease, measured.chat.model)
@@ -118,6 +120,12 @@ class Attempts:
                 self._leases.roster.reported(lease.backend, *told, clock.monotonic())
             self._chronicle.ended(lease, ended, inbound.note)
         return None
+
+    def _hold_to_the_boundary(self, lease: Lease) -> None:
+        if not self._leases.may_see(lease.request, lease.backend):
+            raise NotCleared(
+                "the backend that was chosen may not see this request's data any more: the file was changed"
+            )
 
     def _hooks(self, lease: Lease, meter: Meter, down: Downstream, out: Outbound) -> Hooks:
         inbound = out.errand.inbound

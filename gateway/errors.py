@@ -264,6 +264,13 @@ class NotSpoken(UpstreamError):
     code = "surface_not_offered"
 
 
+class NotCleared(UpstreamError):
+    """The file was changed after a backend had been chosen, which may not see the data any more. Nothing was sent."""
+
+    status = 503
+    code = "not_cleared"
+
+
 class AnswerTooLarge(UpstreamError):
     """An answer that had to be held whole is over `server.limits.answer`."""
 

@@ -67,7 +67,7 @@ class Pipeline:
         self.upstreams = upstreams
         self.stored = StoredAnswers(upstreams)
         questions = Questions(upstreams)
-        self.counts = ExactCounts(EngineCounts(questions), LocalCounts())
+        self.counts = ExactCounts(EngineCounts(questions, dispatcher.leases.may_see), LocalCounts())
         self._measurer = measurer
         self._dispatcher = dispatcher
         self._chronicle = chronicle

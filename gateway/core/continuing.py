@@ -36,6 +36,7 @@ _ENGINES_FAULT = frozenset(
         FailureKind.LOADING,
         FailureKind.NOT_FOUND,
         FailureKind.NOT_OFFERED,
+        FailureKind.NOT_CLEARED,
     )
 )
 

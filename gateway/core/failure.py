@@ -26,6 +26,8 @@ class FailureKind(StrEnum):
     """The engine has no such model: it serves something else than was thought."""
     NOT_OFFERED = "not_offered"
     """The engine does not speak the API that was called, or not for this model: nothing is wrong with it."""
+    NOT_CLEARED = "not_cleared"
+    """A changed file took away its clearance for this request's data after it had been chosen; nothing was sent."""
     SERVER = "server"
     """A 5xx before the first byte."""
     MEMORY = "memory"
@@ -40,7 +42,9 @@ class FailureKind(StrEnum):
     """The client left; nobody's fault."""
 
 
-BLAMELESS = frozenset((FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.NOT_OFFERED, FailureKind.CANCELLED))
+BLAMELESS = frozenset(
+    (FailureKind.CLIENT, FailureKind.CONTEXT, FailureKind.NOT_OFFERED, FailureKind.NOT_CLEARED, FailureKind.CANCELLED)
+)
 """Failures that say nothing about the backend."""
 
 SENTENCES: dict[FailureKind, str] = {
@@ -52,6 +56,7 @@ SENTENCES: dict[FailureKind, str] = {
     FailureKind.CREDENTIALS: "refused the gateway's own key",
     FailureKind.NOT_FOUND: "does not serve this model",
     FailureKind.NOT_OFFERED: "does not speak the API that was called",
+    FailureKind.NOT_CLEARED: "may not see this request's data any more",
     FailureKind.SERVER: "answered with an error of its own",
     FailureKind.MEMORY: "ran out of memory or KV cache",
     FailureKind.FIRST_TOKEN: "gave no token within the limit",

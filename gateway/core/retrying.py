@@ -13,7 +13,9 @@ __all__ = ["No", "Retry", "RetryBudget", "may_retry"]
 _TRICKLE = 0.1
 """Tokens a second that a budget gains with no traffic at all, so that a quiet gateway can retry too."""
 _NOT_ASKED_AGAIN = frozenset((FailureKind.CLIENT, FailureKind.CANCELLED))
-_REFUSED = frozenset((FailureKind.CONNECT, FailureKind.BUSY, FailureKind.LOADING, FailureKind.NOT_OFFERED))
+_REFUSED = frozenset(
+    (FailureKind.CONNECT, FailureKind.BUSY, FailureKind.LOADING, FailureKind.NOT_OFFERED, FailureKind.NOT_CLEARED)
+)
 """No work was done: another attempt costs nobody anything."""
 _WORKED = frozenset((FailureKind.FIRST_TOKEN, FailureKind.TOKEN_GAP, FailureKind.BROKEN))
 """The engine had the request: its prompt was probably read, and may be what broke it."""

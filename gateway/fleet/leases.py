@@ -12,6 +12,7 @@ from dataclasses import replace
 from gateway import clock
 from gateway.core.admission import limits_of
 from gateway.core.backend import Offer
+from gateway.core.boundary import within
 from gateway.core.continuing import may_resume, others, rest_of
 from gateway.core.decision import Decision
 from gateway.core.estimators.prompt_tokens import TextCounts
@@ -237,6 +238,15 @@ class Leases:
         return next_try((view for view in snapshot.views if view.name in names), snapshot.now, self._roll())
 
     # --- the fleet
+
+    def may_see(self, request: Request, backend: str) -> bool:
+        """Whether the data boundary, as the file draws it now, lets that backend see the request; no if it is gone.
+
+        Asked once more just before anything is sent: between a decision and that the file may have changed.
+        """
+        member, route = self.roster.get(backend), self._plan.routes.get(request.model)
+        label = request.label if route is None else max(request.label, route.label)
+        return member is not None and within(label, member.backend.clearance)
 
     def replan(self, plan: Plan) -> None:
         """Take a new policy: what runs is untouched, what it removes is forgotten once nothing runs there."""

@@ -9,7 +9,16 @@ from gateway.apart import Apart
 from gateway.core.failure import FailureKind
 from gateway.core.patience import first_token_limit, whole_answer_limit
 from gateway.engines.adapter import Failure
-from gateway.errors import AnswerTooLarge, BadStatus, ConnectFailed, NoRoom, NotSpoken, TimedOut, UpstreamError
+from gateway.errors import (
+    AnswerTooLarge,
+    BadStatus,
+    ConnectFailed,
+    NoRoom,
+    NotCleared,
+    NotSpoken,
+    TimedOut,
+    UpstreamError,
+)
 from gateway.relay.breaking import Breaking
 from gateway.relay.collect import relay_whole, show_whole
 from gateway.relay.downstream import Downstream
@@ -149,6 +158,8 @@ def _cause(upstream: Upstream, error: UpstreamError, *, started: bool) -> Failur
         return failure
     if isinstance(error, NotSpoken):
         return Failure(FailureKind.NOT_OFFERED, error.message, retryable=True)
+    if isinstance(error, NotCleared):
+        return Failure(FailureKind.NOT_CLEARED, error.message, retryable=True)
     if isinstance(error, AnswerTooLarge | NoRoom):
         return Failure(FailureKind.CLIENT, error.message)  # says nothing about the backend
     if isinstance(error, ConnectFailed):

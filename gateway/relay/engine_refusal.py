@@ -72,6 +72,8 @@ def most_telling(
     """
     if failure is None or refused.reason is Reason.SHUTTING_DOWN:
         return refused
+    if failure[0].kind is FailureKind.NOT_CLEARED:
+        return refused  # no engine made anything of it
     if failure[0].kind in _NOT_BEGUN and refused.reason in _FULL:
         return refused
     return engine_refusal(*failure, again=refused.retry_after, names=names)

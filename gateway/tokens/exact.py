@@ -149,7 +149,7 @@ class ExactCounts:
                     if not backends:
                         how = "unable"
                     shown = partial(self.shown, subject.request)
-                    tokens = await self._engines.count(backends, prompt.chat, prompt.body, shown)
+                    tokens = await self._engines.count(subject.request, backends, prompt.chat, prompt.body, shown)
                     found = None if tokens is None else Count(tokens)
         except TimeoutError:
             return None  # whoever waited has noted it

@@ -44,10 +44,16 @@ class Asking(Protocol):
 
 
 class EngineCounts:
-    """Has prompts counted by engines that serve the model, are cleared for the request and work."""
+    """Has prompts counted by engines that serve the model, are cleared for the request and work.
 
-    def __init__(self, asking: Asking, now: Callable[[], float] = clock.monotonic) -> None:
+    `may_see` is asked before each question whether that backend may see the request by now.
+    """
+
+    def __init__(
+        self, asking: Asking, may_see: Callable[[Request, str], bool], now: Callable[[], float] = clock.monotonic
+    ) -> None:
         self._asking = asking
+        self._may_see = may_see
         self._now = now
         self._late: dict[str, int] = {}
         self._rests: dict[tuple[str, str], float] = {}
@@ -77,6 +83,7 @@ class EngineCounts:
 
     async def count(
         self,
+        request: Request,
         backends: list[tuple[str, Offer]],
         chat: ChatRequest,
         body: bytes,
@@ -94,19 +101,19 @@ class EngineCounts:
                     counting = await asyncio.to_thread(_counting, engine, chat, body, offer)
             except MalformedRequest:
                 return None
-            if counting is not None:
+            if counting is not None and self._may_see(request, name):
                 shown(name)
-            tokens = await self._told(name, chat.surface, counting)
+            tokens = await self._told(request, name, chat.surface, counting)
             if tokens is not None:
                 return tokens
         return None
 
-    async def _told(self, name: str, surface: str, counting: Counting | None) -> int | None:
+    async def _told(self, request: Request, name: str, surface: str, counting: Counting | None) -> int | None:
         if counting is None:
             self._rests[name, surface] = self._now() + UNABLE
             return None
         question = next(counting)
-        while True:
+        while self._may_see(request, name):
             answer = await self._asking.ask(name, question, EACH)
             if answer is None:
                 late = self._late[name] = self._late.get(name, 0) + 1
@@ -122,6 +129,7 @@ class EngineCounts:
                 if tokens is None and answer.status in (404, 405, 501):
                     self._rests[name, surface] = self._now() + UNABLE
                 return tokens
+        return None
 
 
 def _counting(engine: Engine, chat: ChatRequest, body: bytes, offer: Offer) -> Counting | None:
