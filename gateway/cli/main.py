@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "say what is wrong with a file, and what the file means",
     "schema": "print the JSON Schema of the file, for editors",
     "top": "watch the fleet and its queue, live",
+    "diagnose": "say what is wrong with a backend, how that is known, and what to try",
     "explain": "say why a request went where it went",
     "model": "say what a model's KV cache costs, line by line",
     "plan": "say which devices hold a model, how fast they serve it, and which is the smallest",

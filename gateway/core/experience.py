@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.core.account import Totals
 from gateway.core.decision import Decision
+from gateway.core.degrading.phase import Phase
 from gateway.core.draining import DrainRate, expected_rate
 from gateway.core.estimators.answer_shape import PLAIN, AnswerShape
 from gateway.core.estimators.event_size import EventSize
@@ -305,12 +306,12 @@ class Experience:
         pace = self.paces.get(backend)
         return pace.factors(now) if pace is not None else (1.0, 1.0)
 
-    def residual(self, backend: str) -> float | None:
-        """Observed over predicted seconds, as was learned last of that backend; None once it has been asked for."""
+    def residuals(self, backend: str) -> list[tuple[Phase, float]]:
+        """Observed over predicted seconds of that backend, by phase, as was learned since somebody last asked."""
         pace = self.paces.get(backend)
-        if pace is None:
-            return None
-        found, pace.residual = pace.residual, None
+        if pace is None or not pace.residuals:
+            return []
+        found, pace.residuals = pace.residuals, []
         return found
 
     # --- learning

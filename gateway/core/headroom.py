@@ -77,6 +77,11 @@ class Headroom:
         self.share = max(self._bounds.least, CUT * self.share)
         return True
 
+    def crashed(self, now: float) -> None:
+        """The engine died of too little memory: half of what was filled is believed, and time earns it back."""
+        self._cut_at, self._filled = now, 0.0
+        self.share = max(0.5 * self._bounds.least, 0.5 * self.share)
+
     def sampled(self, usage: float, now: float) -> None:
         """So much of the pool, a share, is in use, and nothing was preempted since the sample before."""
         since, self._seen_at = self._seen_at, now

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from gateway.core.account import Totals
 from gateway.core.backend import Offer
+from gateway.core.degrading.phase import Phase
 from gateway.core.estimators.learned_factor import LearnedFactor
 from gateway.core.lease import Ended, Lease
 
@@ -28,6 +29,8 @@ _CHUNK = 2048
 """Tokens of a prompt in one step (the usual chunked-prefill budget): so many steps of decoding cut into a prefill."""
 _ONE_PIECE = 1e-4
 """Seconds a token that no engine makes: an answer that came so fast came in one piece, its first token unseen."""
+_UNREAD = 15
+"""Residuals kept for whoever wants them."""
 _OWN_SHARE = 0.5
 """Least part of a time that must be the phase in question; with less the rest's error counts as much."""
 
@@ -58,8 +61,8 @@ class Pace:
     def __init__(self) -> None:
         self.prefill = LearnedFactor()
         self.decode = LearnedFactor()
-        self.residual: float | None = None
-        """Observed over predicted seconds, as was learned last; None once somebody has read it."""
+        self.residuals: list[tuple[Phase, float]] = []
+        """Observed over predicted seconds, as they were learned; whoever reads them empties it."""
         self._unread: set[str] = set()
         self._read_until = 0.0
         """Prefill before this moment is accounted for."""
@@ -137,7 +140,8 @@ class Pace:
         own = reading.seconds - others
         if reading.tokens >= PREFILL_SAMPLE and own >= _OWN_SHARE * reading.seconds:
             self.prefill.learn(own, reading.predicted, now)
-            self.residual = own / reading.predicted if reading.predicted > 0.0 else None
+            if reading.predicted > 0.0:
+                self._tell(Phase.PREFILL, own / reading.predicted)
 
     def _batch(self, offer: Offer, totals: Totals, now: float) -> None:
         self._advance(now)
@@ -156,4 +160,7 @@ class Pace:
         decoding = seconds - (self._prefilled - since.prefilled)
         if steps > 0.0 and decoding > _OWN_SHARE * seconds:
             self.decode.learn(decoding / made, seconds / steps, now)
-            self.residual = decoding / made / (seconds / steps)
+            self._tell(Phase.DECODE, decoding / made / (seconds / steps))
+
+    def _tell(self, phase: Phase, ratio: float) -> None:
+        self.residuals = [*self.residuals[-_UNREAD:], (phase, ratio)]

@@ -343,6 +343,7 @@ class Application:
             states={view.name: view.health for view in views},
             mismatch=self._mismatches(),
             load_known={view.name: self.roster.tells_load(view.name, clock.monotonic()) for view in views},
+            causes={member.backend.name: member.condition.verdict.cause for member in self.roster},
             headroom={view.name: view.headroom for view in views},
             foreign={view.name: view.foreign for view in views},
             waiting_inside={name: seen.waits_inside(clock.monotonic()) for name, seen in observed.items()},

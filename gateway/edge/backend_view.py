@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gateway.core.degrading.causes import ADVICE, SENTENCES, Cause
 from gateway.core.lease import Lease
 from gateway.core.look import Look
 from gateway.core.request import Request
@@ -101,6 +102,7 @@ def _found(member: Member, now: float) -> dict[str, Any]:
     return {
         "health_since_seconds": _seconds(now - since) if since is not None else None,
         "error": member.error,
+        "cause": _cause(member, now),
         "engine_slots": member.capacity.slots,
         "sample_age_seconds": _seconds(now - seen.sampled_at) if seen.sampled_at is not None else None,
         "engine_reports": {
@@ -116,6 +118,22 @@ def _found(member: Member, now: float) -> dict[str, Any]:
         "capacity_sources": dict(member.capacity.sources),
         "notes": [*member.doubts, *(member.facts.notes if member.facts is not None else ())],
         "mismatches": [one.as_json() for one in member.mismatches if one.is_large],
+    }
+
+
+def _cause(member: Member, now: float) -> dict[str, Any] | None:
+    """What is wrong with it, how that is known, and what to try; None while nothing is."""
+    condition = member.condition
+    verdict = condition.verdict
+    if verdict.cause is Cause.NONE:
+        return None
+    return {
+        "name": str(verdict.cause),
+        "sentence": SENTENCES[verdict.cause],
+        "since_seconds": _seconds(now - condition.since) if condition.since is not None else None,
+        "evidence": list(verdict.evidence),
+        "runner_up": str(verdict.runner_up) if verdict.runner_up is not None else None,
+        "advice": ADVICE[verdict.cause],
     }
 
 

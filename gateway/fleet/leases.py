@@ -125,7 +125,7 @@ class Leases:
             self.experience.first_token(lease, totals, now)
             self.roster.held(lease.backend, totals, now)
             self.roster.progressed(lease.backend, now)
-            self.roster.paced(lease.backend, self.experience.residual(lease.backend), totals.running)
+            self.roster.paced(lease.backend, self.experience.residuals(lease.backend), totals.running, now)
             self.changed()
 
     def progress(self, lease: Lease, events: int) -> None:
@@ -179,7 +179,7 @@ class Leases:
         after = self.totals(lease.backend)
         self.roster.held(lease.backend, after, now)
         self.experience.learn(lease, ended, counts, after, now)
-        self.roster.paced(lease.backend, self.experience.residual(lease.backend), before.running)
+        self.roster.paced(lease.backend, self.experience.residuals(lease.backend), before.running, now)
         if ended.completed:
             self.roster.succeeded(lease.backend, now)
         elif ended.failure is not None:

@@ -15,6 +15,8 @@ from gateway.config.offers import Detected, serving
 from gateway.core.backend import Backend, Offer
 from gateway.core.bounds import LimitedBy
 from gateway.core.concurrency import BatchCap, GradientLimit, objectives
+from gateway.core.degrading.condition import Condition
+from gateway.core.degrading.judging import SILENT
 from gateway.core.headroom import Range, range_of
 from gateway.core.health.breaker import BackendBreaker
 from gateway.core.health.states import Probed, health_of
@@ -66,6 +68,12 @@ class Member:
     progressed_at: float | None = None
     busy_with: str | None = None
     """The model of the request that was sent there last."""
+    condition: Condition = field(default_factory=Condition)
+    """What is wrong with it, and how that is known."""
+    busy_since: float | None = None
+    """When it got the first of the requests that run there; None: none does."""
+    awaited_until: float = 0.0
+    """When the last of the first tokens should be there that were predicted."""
     health: Health = Health.UNKNOWN
     """As it was seen last."""
     health_since: float | None = None
@@ -173,11 +181,26 @@ class Member:
             return False
         return dict(self.capacity.sources)["slots"].startswith("usual")
 
+    def health_at(self, now: float) -> tuple[Health, float | None]:
+        """Its state by probes and breaker, and when its next trial is let through."""
+        return health_of(self.probed, self.breaker, self.draining, now)
+
+    def silent_for(self, totals: Totals, now: float) -> float:
+        """Seconds since any of our requests there got a token, beyond what was predicted; 0 while none runs.
+
+        An engine may hang with its health pages in good order: while it is silent it gets nothing new (`SILENT`).
+        """
+        if self.busy_since is None or totals.running <= totals.lingering:
+            return 0.0
+        return max(0.0, now - max(self.busy_since, self.awaited_until, self.progressed_at or 0.0))
+
     def view(self, now: float, totals: Totals, factors: tuple[float, float]) -> BackendView:
         """What a decision sees of it at `now`; `totals` are our leases there, `factors` the learned ones."""
         room, told = self.capacity, self.told(now)
         slots, limited_by = self._limit(totals, factors[1], told)
-        health, retry_at = health_of(self.probed, self.breaker, self.draining, now)
+        health, retry_at = self.health_at(now)
+        if health is Health.UP and self.silent_for(totals, now) > SILENT:
+            health = Health.TRIAL
         if health is not self.health or self.health_since is None:
             self.health, self.health_since = health, now
         return BackendView(

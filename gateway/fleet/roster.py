@@ -5,11 +5,13 @@ A member for each backend, read as a snapshot, written by probes and by what req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from gateway.config.endpoint import Endpoint
 from gateway.core.concurrency import objectives
 from gateway.core.decision import Decision
+from gateway.core.degrading.judging import Verdict
+from gateway.core.degrading.phase import Phase
 from gateway.core.failure import FailureKind
 from gateway.core.health.breaker import BreakerState
 from gateway.core.health.states import Probed, health_of
@@ -18,6 +20,7 @@ from gateway.core.plan import Plan
 from gateway.core.snapshot import Health, Snapshot
 from gateway.engines.adapter import Facts, Load
 from gateway.fleet.member import Member, tells_nothing
+from gateway.fleet.signs_of import signs_of
 
 __all__ = ["Member", "Roster"]
 
@@ -83,7 +86,7 @@ class Roster:
 
     # --- probes
 
-    def discovered(self, name: str, facts: Facts) -> bool:
+    def discovered(self, name: str, facts: Facts, now: float | None = None) -> bool:
         """An engine said what it is; True when it was down or loading before, so that its cache must be empty."""
         member = self._members[name]
         returned = member.probed in (Probed.DOWN, Probed.LOADING)
@@ -91,13 +94,18 @@ class Roster:
         if returned:
             member.observer.restarted()
         member.merge()
+        if returned and now is not None:
+            member.condition.restarted(member.observer.headroom, now)
         return returned
 
     def sampled(self, name: str, load: Load, totals: Totals, now: float, asked: float | None = None) -> None:
         """An engine said how it fares, asked at `asked`; what it holds beyond what was ours since then is others'."""
         member = self._members[name]
         member.probed, member.error = Probed.UP, None
+        seen = member.observer.preemptions
         member.sample(load, totals, now if asked is None else asked, now)
+        if load.preemptions is not None:
+            member.condition.preempted(member.observer.preemptions - seen, now)
 
     def reported(self, name: str, load: Load, at: float, now: float) -> None:
         """The head of an answer, which came at `at`, told of the engine's load."""
@@ -105,11 +113,19 @@ class Roster:
         if member is not None:
             member.observer.reply(load, member.capacity.pool_tokens, at, now)
 
-    def paced(self, name: str, residual: float | None, running: int) -> None:
-        """It took so many times the predicted seconds, if that is known, while so many sequences of ours ran there."""
+    def paced(self, name: str, residuals: Sequence[tuple[Phase, float]], running: int, now: float) -> None:
+        """It took so many times the predicted seconds while so many sequences of ours ran there."""
         member = self._members.get(name)
-        if member is not None and residual is not None:
-            member.gradient.learn(residual, running)
+        if member is not None and residuals:
+            member.gradient.learn(residuals[-1][1], running)
+            for phase, ratio in residuals:
+                member.condition.paced(phase, ratio, now)
+
+    def judge(self, name: str, totals: Totals, now: float) -> Verdict:
+        """What is wrong with it, by all that is seen of it now."""
+        member = self._members[name]
+        peers = (self._members[peer] for peer in self._peers(member))
+        return member.condition.judged(signs_of(member, peers, totals, now), now)
 
     def tells_running(self, name: str, now: float) -> bool:
         """Whether its engine tells how many requests it runs, and did so lately."""
@@ -162,11 +178,17 @@ class Roster:
         member = self._members.get(name)
         if member is not None:
             member.observer.held(totals, now)
+            if totals.running <= totals.lingering:
+                member.busy_since = None
+            elif member.busy_since is None:
+                member.busy_since = member.awaited_until = now
 
     def granted(self, decision: Decision, name: str, totals: Totals, now: float) -> None:
         """A lease was entered there; `totals` include it."""
         self.held(name, totals, now)
-        self._members[name].busy_with = decision.model
+        member = self._members[name]
+        member.busy_with = decision.model
+        member.awaited_until = max(member.awaited_until, now + (decision.predicted_ttft or 0.0))
         if not decision.alternatives:
             self.sole(name, now)
 
@@ -201,6 +223,7 @@ class Roster:
             self.loading(name)
         if kind is FailureKind.MEMORY:
             member.observer.headroom.preempted(now)
+            member.condition.ran_out(now)
         if kind is FailureKind.BUSY and rest:
             member.breaker.rest_until(now + min(rest, LONGEST_REST), now)
         if alternatives is None:

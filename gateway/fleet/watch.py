@@ -9,6 +9,7 @@ from functools import partial
 
 from gateway import clock
 from gateway.config.backends import KvEventsSpec
+from gateway.core.degrading.causes import SENTENCES, Cause
 from gateway.core.ledger import Totals
 from gateway.core.prefix.block_events import Event, Lost
 from gateway.engines.adapter import Facts, Load
@@ -114,7 +115,7 @@ class Watch:
     def discovered(self, name: str, facts: Facts) -> None:
         """The engine answered what it is."""
         if self._roster.get(name) is not None:
-            restarted = self._roster.discovered(name, facts)
+            restarted = self._roster.discovered(name, facts, clock.monotonic())
             self._roster.reached(name, clock.monotonic(), restarted=restarted)
             if restarted:
                 self._restarted(name)
@@ -135,6 +136,7 @@ class Watch:
             now = clock.monotonic()
             self._roster.sampled(name, load, self._totals(name), now, asked)
             self._roster.reached(name, now)
+            self._judge(name)
             if load.running is not None:
                 self._observed(name, load.running + (load.waiting or 0), asked)
                 if self._totals(name).lingering:
@@ -145,6 +147,7 @@ class Watch:
         """The engine is there and loads its model."""
         if self._roster.get(name) is not None:
             self._roster.loading(name)
+            self._judge(name)
             self._changed()
 
     def restarted(self, name: str) -> None:
@@ -154,8 +157,23 @@ class Watch:
 
     def unreachable(self, name: str, error: str, refused: bool) -> None:
         """The engine did not answer."""
-        if self._roster.get(name) is not None and self._roster.unreachable(name, error, refused, clock.monotonic()):
-            self._changed()
+        if self._roster.get(name) is not None:
+            if self._roster.unreachable(name, error, refused, clock.monotonic()):
+                self._changed()
+            self._judge(name)
+
+    def _judge(self, name: str) -> None:
+        """Name the cause of what is wrong there, and log it once when it begins and when it ends."""
+        condition = self._roster[name].condition
+        before = condition.verdict.cause
+        verdict = self._roster.judge(name, self._totals(name), clock.monotonic())
+        if verdict.cause is before:
+            return
+        if verdict.cause in (Cause.NONE, Cause.QUEUEING):
+            if before not in (Cause.NONE, Cause.QUEUEING):
+                log.info("backend %s: well again (%s)", name, before)
+        else:
+            log.warning("backend %s: %s: %s", name, SENTENCES[verdict.cause], "; ".join(verdict.evidence))
 
 
 def _target(member: Member) -> Target:

@@ -97,7 +97,7 @@ class Desk:
             self.experience.first_token(lease, totals, self.now)
             self.fleet.roster.held(lease.backend, totals, self.now)
             self.fleet.roster.progressed(lease.backend, self.now)
-            self.fleet.roster.paced(lease.backend, self.experience.residual(lease.backend), totals.running)
+            self.fleet.roster.paced(lease.backend, self.experience.residuals(lease.backend), totals.running, self.now)
 
     def progress(self, lease: Lease, tokens: int) -> None:
         """So many tokens were generated since the request began; its reservation grows ahead of them."""
@@ -119,7 +119,7 @@ class Desk:
         self.ledger.settle(lease.id, self.now, until, self.experience.orphans(lease))
         self.fleet.roster.held(lease.backend, after := self.totals(lease.backend), self.now)
         self.experience.learn(lease, ended, counts, after, self.now)
-        self.fleet.roster.paced(lease.backend, self.experience.residual(lease.backend), before.running)
+        self.fleet.roster.paced(lease.backend, self.experience.residuals(lease.backend), before.running, self.now)
         if ended.completed:
             self.fleet.roster.succeeded(lease.backend, self.now)
         elif ended.failure is not None:
@@ -222,7 +222,7 @@ class Desk:
         reply = self.ledger.reserve(lease_id, view.name, footprint, decision.predicted_prefill, limits, self.now)
         if isinstance(reply, Refused):
             return False
-        self.fleet.roster.held(view.name, reply.totals, self.now)
+        self.fleet.roster.granted(decision, view.name, reply.totals, self.now)
         service = service_of(decision, view, offer)
         lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self.now, service)
         self.experience.sent(lease, view)

@@ -58,12 +58,13 @@ class SimFleet:
                 self.roster.unreachable(name, "connection refused", True, now)
             elif name not in self._working:
                 self._working.add(name)
-                if self.roster.discovered(name, _facts(engine)):
+                if self.roster.discovered(name, _facts(engine), now):
                     experience.forget_cache(name, self.roster[name].models)
             else:
                 load = _load(engine)
                 self.roster.sampled(name, load, ledger.totals(name, now), now)
                 ledger.observe(name, (load.running or 0) + (load.waiting or 0), now)
+            self.roster.judge(name, ledger.totals(name, now), now)
             self._look_at[name] = now + (LOOK_EVERY if name in self._working else LOOK_EVERY_DOWN)
 
     def look_soon(self, name: str) -> None:

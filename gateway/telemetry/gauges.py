@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gateway.core.degrading.causes import Cause
 from gateway.core.snapshot import Health
 
 __all__ = ["GaugeReading", "ReadingCollector"]
@@ -27,8 +28,8 @@ class GaugeReading:
     `reserved` and `pool` in tokens; `mismatch`: the largest difference between the engine's own figures and the
     expected ones, as a share of those, left out where nothing can be compared; `load_known`: its engine tells its own
     load, else only what is sent through this gateway counts; `foreign`: tokens of others; `waiting_inside`: requests of
-    others that wait there; `limits`: requests at once, and what bounds them; `states` as `core.snapshot.Health`; `lost`
-    counts what telemetry itself had to drop, by sink.
+    others that wait there; `limits`: requests at once, and what bounds them; `states` as `core.snapshot.Health`;
+    `causes`: what is wrong with each; `lost` counts what telemetry itself had to drop, by sink.
     """
 
     running: Mapping[str, int] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class GaugeReading:
     foreign: Mapping[str, int] = field(default_factory=dict)
     waiting_inside: Mapping[str, int] = field(default_factory=dict)
     preemptions: Mapping[str, int] = field(default_factory=dict)
+    causes: Mapping[str, Cause] = field(default_factory=dict)
     limits: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     config_stale: bool = False
     lost: Mapping[str, int] = field(default_factory=dict)
@@ -87,6 +89,11 @@ class ReadingCollector(Collector):
             for health in Health:
                 state.add_metric((backend, health.value), float(health is current))
         yield state
+        why = "1 for what is wrong with a backend; none while nothing is."
+        cause = GaugeMetricFamily("kvgate_backend_cause", why, labels=("backend", "cause"))
+        for backend, named in now.causes.items():
+            cause.add_metric((backend, named.value), 1.0)
+        yield cause
         left = GaugeMetricFamily(
             "kvgate_quota_left", "What is left of a client's limit; below 0 when overdrawn.", labels=("client", "limit")
         )

@@ -45,7 +45,7 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("word", "hint"),
     [
         ("serv", "did you mean serve?"),
-        ("zzz", "there are serve, check, schema, top, explain, model, plan, simulate, replay, demo"),
+        ("zzz", "there are serve, check, schema, top, diagnose, explain, model, plan, simulate, replay, demo"),
     ],
 )
 def test_an_unknown_command(word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:

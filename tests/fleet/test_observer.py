@@ -10,6 +10,7 @@ from gateway.config.catalog import known_model
 from gateway.config.endpoint import Endpoint
 from gateway.core.backend import Backend, Device
 from gateway.core.bounds import LimitedBy
+from gateway.core.degrading.phase import Phase
 from gateway.core.failure import FailureKind
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan, Route
@@ -170,11 +171,11 @@ def test_an_engine_that_tells_nothing_is_found_out_about() -> None:
     roster.sampled("a", Load(), IDLE, NOW)
     assert (seen(roster).slots, seen(roster).limited_by) == (4, LimitedBy.LEARNED)
     for _ in range(60):
-        roster.paced("a", 1.0, seen(roster).slots)
+        roster.paced("a", [(Phase.DECODE, 1.0)], seen(roster).slots, NOW)
     assert seen(roster).slots > 16
-    roster.paced("a", None, 4)
+    roster.paced("a", [], 4, NOW)
     for _ in range(40):
-        roster.paced("a", 8.0, seen(roster).slots)
+        roster.paced("a", [(Phase.DECODE, 8.0)], seen(roster).slots, NOW)
     assert seen(roster).slots < 16
 
 

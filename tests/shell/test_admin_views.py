@@ -197,6 +197,13 @@ async def test_a_backend_that_is_down_says_since_when_and_why(start: Start) -> N
     assert row["health"] == "down"
     assert 0 <= row["health_since_seconds"] < 5
     assert row["error"]
+    await gateway.until(lambda: gateway.app.roster["b1"].condition.verdict.evidence != ())
+    cause = (await row_of(gateway))["cause"]
+    assert (cause["name"], cause["sentence"]) == ("dead", "it is dead, or its device has fallen off the bus")
+    assert cause["evidence"][0].startswith("it has not answered for ")
+    assert 0 <= cause["since_seconds"] < 5
+    assert await gateway.value('kvgate_backend_cause{backend="b1",cause="dead"}') == 1
+    assert (await row_of(gateway, "b2"))["cause"] is None
 
 
 async def test_the_terminal_shows_the_same(start: Start, capsys: pytest.CaptureFixture[str]) -> None:

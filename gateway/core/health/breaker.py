@@ -58,6 +58,11 @@ class BackendBreaker:
         return self._open_until
 
     @property
+    def cause(self) -> FailureKind | None:
+        """What opened it, while it is open or on trial; None while closed, or for a rest that was asked for."""
+        return self._cause if self._open_until is not None else None
+
+    @property
     def asked_for(self) -> bool:
         """Whether the rest in force is one that a busy engine asked for, and not what failures brought."""
         return self._cause is None
