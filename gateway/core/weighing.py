@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from gateway.core.request import Hit, Request
     from gateway.core.snapshot import BackendView
 
-__all__ = ["Ask", "Costs", "Weighing"]
+__all__ = ["RHO_TAU", "Ask", "Costs", "Weighing"]
 
 Costs: TypeAlias = "Sequence[tuple[str, Callable[[Weighing], float]]]"
 """Terms of a cost: what the trace calls each, and the function that gives its seconds."""
 
-_RHO_TAU = 20.0
+RHO_TAU = 20.0
 _RHO_CAP = 0.85
 """Interference of prefill with decode: its share of the last 20 s, at most 0.85 (found by simulation)."""
 _MEDIAN = 1 / 3
@@ -151,7 +151,7 @@ class Weighing:
         decoding, n, output, prompt = view.decoding, demand.sequences, demand.output_mean, demand.estimate.prompt
         cached = self.cached
         alone = speed.prefill.seconds(prompt - cached, cached) * view.prefill_factor
-        rho = (view.prefill_pressure + alone) / _RHO_TAU
+        rho = (view.prefill_pressure + alone) / RHO_TAU
         if rho > _RHO_CAP:
             rho = _RHO_CAP
         context = prompt + output // 2
@@ -193,7 +193,7 @@ class Weighing:
         view, awaited = self.view, self.awaited
         prompt = self.demand.estimate.prompt
         alone = self.offer.speed.prefill.seconds(prompt - awaited, awaited) * view.prefill_factor
-        self.tpot = self.step / (1.0 - min((view.prefill_pressure + alone) / _RHO_TAU, _RHO_CAP))
+        self.tpot = self.step / (1.0 - min((view.prefill_pressure + alone) / RHO_TAU, _RHO_CAP))
         self.prefill = alone * (1.0 + view.decoding / _CHUNK)
 
     def price(self, costs: Costs) -> None:
@@ -215,7 +215,7 @@ class Weighing:
         less than one none.
         """
         step, alone = self.step, self.prefill
-        rho = min(self.view.prefill_pressure / _RHO_TAU, _RHO_CAP)
+        rho = min(self.view.prefill_pressure / RHO_TAU, _RHO_CAP)
         if rho <= 0.0 or alone <= 0.0:
             return step
         count = rho / alone * self.demand.output_mean * step / (1.0 - rho)
