@@ -40,7 +40,7 @@ async def test_a_long_prompt_whose_engine_died_is_read_again_elsewhere(start: St
     assert asked(*engines.values()) == [1, 1]
 
 
-async def test_nothing_is_tried_again_once_output_was_shown(start: Start) -> None:
+async def test_f1_nothing_is_tried_again_once_output_was_shown(start: Start) -> None:
     cut = sse(ROLE, *map(token, "abc"), end=False, then="reset")
     engines = {"b1": vllm(cut), "b2": vllm(cut)}
     gateway = await start(engines)
@@ -50,7 +50,7 @@ async def test_nothing_is_tried_again_once_output_was_shown(start: Start) -> Non
 
 
 @pytest.mark.parametrize("tokens", [1000, 40_000])
-async def test_a_silent_engine_is_left_before_another_is_asked_and_only_for_short_prompts(
+async def test_f2_a_silent_engine_is_left_before_another_is_asked_and_only_for_short_prompts(
     start: Start, tokens: int
 ) -> None:
     left: list[str] = []
@@ -144,7 +144,7 @@ async def test_an_engine_that_resets_whatever_it_gets_does_not_double_the_traffi
     assert sum(asked(*engines.values())) <= 100 + 30 + 10 + 5
 
 
-async def test_retries_are_a_bounded_share_of_all_requests(start: Start) -> None:
+async def test_f3_retries_are_a_bounded_share_of_all_requests(start: Start) -> None:
     engines = {"b1": vllm(BROKEN), "b2": vllm(BROKEN)}
     gateway = await start(engines, rest="retry: {attempts: 1, budget: 10%}\nhealth: {breaker: {failures: 100000}}")
     for _ in range(10):
@@ -154,14 +154,14 @@ async def test_retries_are_a_bounded_share_of_all_requests(start: Start) -> None
     assert 0 < extra <= 10 + 100 * 0.10 + 5
 
 
-async def test_one_request_is_tried_no_more_often_than_configured(start: Start) -> None:
+async def test_f3_one_request_is_tried_no_more_often_than_configured(start: Start) -> None:
     engines = {f"b{n}": vllm(BROKEN) for n in range(4)}
     gateway = await start(engines, rest="retry: {attempts: 1}")
     assert (await gateway.chat()).status == 502
     assert sum(asked(*engines.values())) == 2
 
 
-async def test_one_deadline_holds_over_queue_and_attempts(start: Start) -> None:
+async def test_f3_one_deadline_holds_over_queue_and_attempts(start: Start) -> None:
     engines = {"b1": vllm(silent()), "b2": vllm(silent())}
     limit = {"timeouts": "{first_token: 300ms}"}
     gateway = await start(engines, b1=limit, b2=limit, rest="queue: {wait: 200ms}")
@@ -171,7 +171,7 @@ async def test_one_deadline_holds_over_queue_and_attempts(start: Start) -> None:
     assert sum(asked(*engines.values())) == 1
 
 
-async def test_what_callers_do_wrong_takes_nobody_out(start: Start) -> None:
+async def test_f4_what_callers_do_wrong_takes_nobody_out(start: Start) -> None:
     engine = vllm()
     gateway = await start({"b1": engine})
     for status in (400, 413, 422) * 7:
@@ -180,7 +180,7 @@ async def test_what_callers_do_wrong_takes_nobody_out(start: Start) -> None:
     assert gateway.health("b1") is Health.UP
 
 
-async def test_an_engine_that_refuses_our_own_key_is_out_and_the_client_is_not_blamed(start: Start) -> None:
+async def test_f4_an_engine_that_refuses_our_own_key_is_out_and_the_client_is_not_blamed(start: Start) -> None:
     engine = vllm(json_answer({"error": {"message": "Unauthorized", "code": 401}}, 401))
     gateway = await start({"b1": engine}, b1={"key": "wrong-upstream-key"}, rest="health: {breaker: {open: 60s}}")
     reply = await gateway.chat()
@@ -190,7 +190,7 @@ async def test_an_engine_that_refuses_our_own_key_is_out_and_the_client_is_not_b
     assert b"wrong-upstream-key" not in gateway.lines.data + reply.body
 
 
-async def test_a_poisonous_request_kills_no_more_than_two_engines(start: Start) -> None:
+async def test_f5_a_poisonous_request_kills_no_more_than_two_engines(start: Start) -> None:
     engines: dict[str, EngineDouble] = {}
 
     def mortal(name: str) -> Script:
@@ -226,7 +226,7 @@ async def test_a_dead_engines_work_goes_to_the_living_at_once(start: Start) -> N
     assert {reply.headers["x-kvgate-backend"] for reply in replies} == {"b2"}
 
 
-async def test_a_busy_engine_that_is_the_only_one_is_asked_again_after_the_time_it_named(start: Start) -> None:
+async def test_f6_a_busy_engine_that_is_the_only_one_is_asked_again_after_the_time_it_named(start: Start) -> None:
     busy = json_answer({"error": {"message": "too many requests", "code": 429}}, 429, [("Retry-After", "1")])
     engine = vllm(busy, says("fine"))
     gateway = await start({"b1": engine}, rest="queue: {wait: 5s}")
@@ -236,7 +236,7 @@ async def test_a_busy_engine_that_is_the_only_one_is_asked_again_after_the_time_
     assert 0.9 < clock.monotonic() - began < 3
 
 
-async def test_a_longer_rest_that_an_engine_asked_for_is_kept(start: Start) -> None:
+async def test_f6_a_longer_rest_that_an_engine_asked_for_is_kept(start: Start) -> None:
     busy = json_answer({"error": {"message": "too many", "code": 429}}, 429, [("Retry-After", "30")])
     engines = {"b1": vllm(busy), "b2": vllm(says("fine"))}
     gateway = await start(engines, b2=SECOND)
@@ -246,7 +246,7 @@ async def test_a_longer_rest_that_an_engine_asked_for_is_kept(start: Start) -> N
     assert gateway.health("b1") is Health.RESTING
 
 
-async def test_every_attempt_has_an_id_of_its_own_and_none_of_the_clients(start: Start) -> None:
+async def test_f7_every_attempt_has_an_id_of_its_own_and_none_of_the_clients(start: Start) -> None:
     engine = vllm(says("a", "b", gap=0.1))
     gateway = await start({"b1": engine})
     body = chat(request_id="same", stream=True)

@@ -14,7 +14,7 @@ from tests.shell.running import text_of
 LOADING = recording("llama.cpp", "loading_chat")
 
 
-async def test_an_engine_that_lists_models_but_answers_nothing_is_out_until_a_completion_succeeds(
+async def test_h1_an_engine_that_lists_models_but_answers_nothing_is_out_until_a_completion_succeeds(
     start: Start,
 ) -> None:
     engines = {"b1": vllm(silent()), "b2": vllm(says("fine"))}
@@ -63,7 +63,7 @@ async def test_a_trial_that_fails_doubles_the_rest(start: Start) -> None:
     assert clock.monotonic() - began > 0.5
 
 
-async def test_a_probe_that_hangs_does_not_take_out_an_engine_that_delivers(start: Start) -> None:
+async def test_h2_a_probe_that_hangs_does_not_take_out_an_engine_that_delivers(start: Start) -> None:
     engine = vllm(says(*"abcdefghijklmnopqrst", gap=0.1))
     gateway = await start({"b1": engine}, rest="health: {probe: 500ms}")
     gateway.app.watch._pollers["b1"].timeout = 0.3
@@ -79,7 +79,7 @@ async def test_a_probe_that_hangs_does_not_take_out_an_engine_that_delivers(star
     assert len(engine.probed) > probed + 1  # more than one of them timed out
 
 
-async def test_a_box_that_never_accepts_is_left_within_the_connect_limit(start: Start) -> None:
+async def test_h5_a_box_that_never_accepts_is_left_within_the_connect_limit(start: Start) -> None:
     engines = {"b1": vllm(says("fine")), "b2": vllm(says("fine"))}
     gateway = await start(engines, b1={"timeouts": "{connect: 300ms}"}, b2={"device": "dgx-spark"})
     with socket.socket() as full:
@@ -100,7 +100,7 @@ async def test_a_box_that_never_accepts_is_left_within_the_connect_limit(start: 
             blocker.close()
 
 
-async def test_metrics_that_vanish_change_nothing_about_what_is_admitted(start: Start) -> None:
+async def test_h7_metrics_that_vanish_change_nothing_about_what_is_admitted(start: Start) -> None:
     engine = vllm(says("fine"))
     gateway = await start({"b1": engine}, b1={"running": "2"}, rest="health: {probe: 500ms}")
     await gateway.until(lambda: gateway.app.roster["b1"].observer.load is not None)
@@ -114,7 +114,7 @@ async def test_metrics_that_vanish_change_nothing_about_what_is_admitted(start: 
     assert await gateway.value('kvgate_backend_load_known{backend="b1"}') == 0
 
 
-async def test_the_older_name_of_the_cache_usage_is_read_too(start: Start) -> None:
+async def test_h7_the_older_name_of_the_cache_usage_is_read_too(start: Start) -> None:
     engine = vllm()
     engine.pages["/metrics"] = vllm_metrics(
         usage=0.5, edit=lambda text: text.replace("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
@@ -127,7 +127,7 @@ async def test_the_older_name_of_the_cache_usage_is_read_too(start: Start) -> No
     assert await gateway.value('kvgate_backend_load_known{backend="b1"}') == 1
 
 
-async def test_an_engine_that_loads_is_waited_for_and_not_blamed(start: Start) -> None:
+async def test_h8_an_engine_that_loads_is_waited_for_and_not_blamed(start: Start) -> None:
     engine = llama_cpp(page(LOADING.body, 503))
     gateway = await start({"b1": engine}, rest="queue: {wait: 10s}")
     loaded = engine.pages
@@ -147,7 +147,7 @@ async def test_an_engine_that_loads_is_waited_for_and_not_blamed(start: Start) -
     assert await gateway.value('kvgate_backend_failures_total{backend="b1",kind="server"}') == 0
 
 
-async def test_an_engine_that_is_loading_at_the_start_is_used_when_it_is_done(start: Start) -> None:
+async def test_h8_an_engine_that_is_loading_at_the_start_is_used_when_it_is_done(start: Start) -> None:
     engine = llama_cpp(says("loaded"))
     loaded = engine.pages
     engine.pages = dict.fromkeys(loaded, page(LOADING.body, 503))
@@ -175,7 +175,7 @@ async def test_the_last_backend_that_the_datas_label_allows_is_not_switched_off_
     assert (await gateway.chat(model="secret")).status == 200
 
 
-async def test_the_last_backend_of_a_model_is_not_switched_off_by_what_may_pass(start: Start) -> None:
+async def test_f6_the_last_backend_of_a_model_is_not_switched_off_by_what_may_pass(start: Start) -> None:
     engine = vllm(json_answer({"error": {"message": "x", "code": 500}}, 500))
     gateway = await start({"b1": engine})
     for _ in range(5):

@@ -30,7 +30,7 @@ async def salts(gateway: Running, engine: EngineDouble, *keys: str, path: str = 
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
-async def test_every_isolated_key_has_a_salt_of_its_own_and_nobody_chooses_it(start: Start, path: str) -> None:
+async def test_k6_every_isolated_key_has_a_salt_of_its_own_and_nobody_chooses_it(start: Start, path: str) -> None:
     engine = vllm(says("ok", prompt=7), model="tiny")
     gateway = await start({"b1": engine}, rest=KEYS)
     one, two, again, open_ = await salts(gateway, engine, ONE, TWO, ONE, OPEN, path=path)

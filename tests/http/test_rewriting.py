@@ -20,7 +20,7 @@ async def heads(start: Start, rest: str) -> list[Any]:
     return [engine.asked[index].body for index in range(2)]
 
 
-async def test_with_the_rule_the_engine_sees_the_same_bytes(start: Start) -> None:
+async def test_k1_with_the_rule_the_engine_sees_the_same_bytes(start: Start) -> None:
     one, other = await heads(start, RULE)
     assert one == other
     assert b"billing-header: cc_version" not in one
