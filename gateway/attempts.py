@@ -114,7 +114,9 @@ class Attempts:
                 meter, outcome, failure, rest, shown=down.shown and not open_, text_only=not measured.chat.media
             )
             if failure is not None and failure.kind is FailureKind.BROKEN:
-                self._suspects.broke(measured.chain.whole, lease.backend, clock.monotonic())
+                broke, first = clock.monotonic(), meter.first_token_at
+                decoded = None if first is None else broke - first
+                self._suspects.broke(measured.chain.whole, lease.backend, broke, decoded=decoded)
             self._leases.settle(lease, ended, measured.counts, linger=lingers(upstream, outcome, failure, meter))
             if (told := reported(upstream, meter)) is not None:
                 self._leases.roster.reported(lease.backend, *told, clock.monotonic())

@@ -21,6 +21,7 @@ from gateway.attempts import Attempts, Chronicle
 from gateway.core.lease import Lease
 from gateway.core.reasons import Reason
 from gateway.core.request import Request
+from gateway.core.scheduling import RETRY_AFTER_MAX
 from gateway.core.steadying import rule
 from gateway.core.suspects import Suspects
 from gateway.dispatcher import Dispatcher
@@ -139,10 +140,11 @@ class Pipeline:
         held = self._suspects.held(measured.chain.whole, clock.monotonic())
         if held:
             raise Unavailable(
-                f"This very prompt broke the connection to two engines just now; it is held back for {held:.0f} s.",
+                "Two engines broke just as they ran this very prompt; so that no third one does, it is held back for "
+                f"{held:.0f} s.",
                 code="held_back",
                 reason=Reason.RETRIES_SPENT,
-                retry_after=held,
+                retry_after=min(held, RETRY_AFTER_MAX),
             )
 
     async def _until_answered(self, request: Request, measured: Measured, inbound: Inbound, down: Downstream) -> None:

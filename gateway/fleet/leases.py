@@ -103,7 +103,8 @@ class Leases:
         self.roster.granted(decision, view.name, reply.totals, now)
         self.experience.sent(lease, view)
         self.open.granted(lease)
-        self._budget.admitted(now)
+        if request.attempt == 0:
+            self._budget.admitted(now)
         return lease
 
     async def _charged(self, lease: Lease) -> bool:
@@ -213,9 +214,10 @@ class Leases:
             request, fits = after_overflow(request, lease.offer, sent or request.max_tokens, said)
         prompt = lease.decision.footprint.prompt if lease.decision.footprint is not None else 0
         broken = kind is FailureKind.BROKEN
+        dead = broken or self.roster.is_down(lease.backend)
         died = broken and self.roster.died(lease.backend, lease.granted_at, now)
         ruling = may_retry(kind, request, prompt_tokens=prompt, policy=self._plan.retry, budget=self._budget, now=now,
-                           backend_dead=broken, excused=died, fits=fits)  # fmt: skip
+                           backend_dead=dead, excused=died, fits=fits)  # fmt: skip
         if not isinstance(ruling, Retry):
             return None
         if fits or (kind is FailureKind.BUSY and self.roster.rests(lease.backend, now)):

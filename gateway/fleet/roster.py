@@ -257,6 +257,11 @@ class Roster:
             member.died_at = None
         member.breaker.reached(now, restarted=restarted)
 
+    def is_down(self, name: str) -> bool:
+        """Whether no probe reaches it by now, or it is gone: what it was sent is lost."""
+        member = self._members.get(name)
+        return member is None or member.probed is Probed.DOWN
+
     def rests(self, name: str, now: float) -> bool:
         """Whether it gets nothing new before a known moment."""
         member = self._members.get(name)

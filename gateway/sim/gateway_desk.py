@@ -130,6 +130,7 @@ class Desk:
         """The request for its next attempt, None when there must be none. Only for failures before the first token."""
         prompt = lease.decision.footprint.prompt if lease.decision.footprint else 0
         request, policy, dead = lease.request, self.plan.retry, kind is FailureKind.BROKEN
+        dead = dead or self.fleet.roster.is_down(lease.backend)
         ruling = may_retry(
             kind, request, prompt_tokens=prompt, policy=policy, budget=self._budget, now=self.now, backend_dead=dead
         )
@@ -226,7 +227,8 @@ class Desk:
         service = service_of(decision, view, offer)
         lease = Lease(lease_id, request, pending.chain, decision, view.name, offer, view.block, self.now, service)
         self.experience.sent(lease, view)
-        self._budget.admitted(self.now)
+        if request.attempt == 0:
+            self._budget.admitted(self.now)
         self.forget(request_id, service.predicted)
         self._admitted(pending, lease)
         return True

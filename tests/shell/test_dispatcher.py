@@ -10,7 +10,7 @@ from gateway.core.decision import Decision, Verdict
 from gateway.core.failure import FailureKind
 from gateway.core.lease import Ended, Lease
 from gateway.core.ledger import Totals
-from gateway.core.plan import QueueLimits
+from gateway.core.plan import QueueLimits, RetryPolicy
 from gateway.core.quota import ClientLimits
 from gateway.core.reasons import Reason
 from gateway.engines.adapter import Load
@@ -612,3 +612,24 @@ async def test_the_engine_s_own_count_of_a_prompt_gives_back_what_it_does_not_ne
     assert leases.totals("a").reserved == reserved
     end(rig, lease, other)
     assert leases.totals("a").reserved == 0
+
+
+async def test_a_long_prompt_is_read_again_after_silence_only_where_its_engine_is_gone(make: Make) -> None:
+    rig = make("a", "b", retry=RetryPolicy(size_limit=100))
+    lease = await rig.submit(request("r0", prompt=1000))
+    leases = rig.dispatcher.leases
+    end(rig, lease, how=Ended(failure=FailureKind.FIRST_TOKEN))
+    assert leases.retry(lease, FailureKind.FIRST_TOKEN) is None
+    leases.roster.unreachable(lease.backend, "connection refused", True, rig.clock.now)
+    assert leases.retry(lease, FailureKind.FIRST_TOKEN) is not None
+
+
+async def test_only_first_attempts_earn_retries(make: Make) -> None:
+    rig = make("a", "b", retry=RetryPolicy(budget=1.0, burst=1.0))
+    budget = rig.dispatcher.leases._budget
+    lease = await rig.submit(request("r0"))
+    end(rig, lease, how=Ended(failure=FailureKind.SERVER))
+    following = rig.dispatcher.leases.retry(lease, FailureKind.SERVER)
+    assert following is not None
+    end(rig, await rig.submit(following), how=Ended(failure=FailureKind.SERVER))
+    assert not budget.take(rig.clock.now)
