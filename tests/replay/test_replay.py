@@ -116,7 +116,7 @@ def test_it_holds_what_three_faults_and_a_crowd_lead_to(half_hour: HalfHour) -> 
 @pytest.mark.parametrize(
     ("module", "name", "value", "field"),
     [
-        (weighing, "_RHO_TAU", 20.000001, "predicted_tpot"),
+        (weighing, "_CHUNK", 2048.001, "predicted_prefill"),
         (choosing, "_COLD_SHARE", 0.5, "backend"),
         (harm_to_others.HarmToOthers, "seconds", lambda self, weighing: 0.0, "candidates.terms.harm_to_others"),
     ],
