@@ -24,6 +24,7 @@ COMMANDS = {
     "schema": "print the JSON Schema of the file, for editors",
     "top": "watch the fleet and its queue, live",
     "diagnose": "say what is wrong with a backend, how that is known, and what to try",
+    "device-agent": "tell clock, heat, power, memory and links of a box, for the gateway elsewhere",
     "explain": "say why a request went where it went",
     "model": "say what a model's KV cache costs, line by line",
     "plan": "say which devices hold a model, how fast they serve it, and which is the smallest",
@@ -98,9 +99,10 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _module(name: str) -> ModuleType | None:
+    module = f"gateway.cli.{name.replace('-', '_')}"
     try:
-        return importlib.import_module(f"gateway.cli.{name}")
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name == f"gateway.cli.{name}":
+        if error.name == module:
             return None
         raise

@@ -118,6 +118,54 @@ class KvEventsSpec(Spec):
         return self
 
 
+def _url(text: str) -> str:
+    hint = "write it like http://10.0.0.11:8000"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise Unreadable("is not a URL", hint) from None
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or any(c.isspace() or not c.isprintable() for c in text)
+    ):
+        raise Unreadable("is not an http or https URL", hint)
+    if parts.username is not None or parts.password is not None:
+        raise Unreadable("holds a user name or password", "put the key under `key:`, as ${env.NAME}")
+    if parts.query or parts.fragment:
+        raise Unreadable("has a query or fragment, and only a base URL is used", hint)
+    if port == 0:
+        raise Unreadable("has port 0", hint)
+    return text.rstrip("/").removesuffix("/v1")
+
+
+def _page(text: str) -> str:
+    return text if urlsplit(_url(text)).path else f"{_url(text)}/metrics"
+
+
+class TelemetrySpec(Spec):
+    """Where a backend's devices tell clock, heat, power, memory and links, as pages for Prometheus."""
+
+    dcgm: Annotated[str, AfterValidator(_page), Field(examples=["http://10.0.0.11:9400/metrics"])] | None = None
+    """NVIDIA's DCGM exporter."""
+    nvidia: Annotated[str, AfterValidator(_page), Field(examples=["http://10.0.0.11:9835/metrics"])] | None = None
+    """nvidia_gpu_exporter."""
+    node: Annotated[str, AfterValidator(_page), Field(examples=["http://10.0.0.11:9100/metrics"])] | None = None
+    """node_exporter: memory and network."""
+    agent: Annotated[str, AfterValidator(_page), Field(examples=["http://10.0.0.11:9836/metrics"])] | None = None
+    """`kvgate device-agent`, or its file alone: all of it."""
+    key: SecretText | None = None
+    """The agent's token, as ${env.NAME} or ${file:/path}."""
+    labels: Annotated[dict[str, str], Field(default_factory=dict)]
+    """Which samples are this backend's, where an exporter serves several: {gpu: "0"}."""
+
+    def addresses(self) -> tuple[tuple[str, str], ...]:
+        """(kind, URL) of each exporter."""
+        told = (("dcgm", self.dcgm), ("nvidia", self.nvidia), ("node", self.node), ("agent", self.agent))
+        return tuple((kind, url) for kind, url in told if url is not None)
+
+
 class Abilities(Spec):
     """Overrules what was detected; an ability that is left out is detected."""
 
@@ -157,28 +205,6 @@ def _engine(value: Any) -> Any:
         )
     meant = _ALIASES.get(value.lower(), "") if isinstance(value, str) else ""
     raise Unreadable("is not an engine", f"write {meant}" if meant else f"one of {', '.join(ENGINES)}")
-
-
-def _url(text: str) -> str:
-    hint = "write it like http://10.0.0.11:8000"
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        raise Unreadable("is not a URL", hint) from None
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or any(c.isspace() or not c.isprintable() for c in text)
-    ):
-        raise Unreadable("is not an http or https URL", hint)
-    if parts.username is not None or parts.password is not None:
-        raise Unreadable("holds a user name or password", "put the key under `key:`, as ${env.NAME}")
-    if parts.query or parts.fragment:
-        raise Unreadable("has a query or fragment, and only a base URL is used", hint)
-    if port == 0:
-        raise Unreadable("has port 0", hint)
-    return text.rstrip("/").removesuffix("/v1")
 
 
 class BackendSpec(Spec):
@@ -228,6 +254,8 @@ class BackendSpec(Spec):
     """When a silent engine is given up."""
     abilities: Abilities = Abilities()
     """Normally detected."""
+    telemetry: TelemetrySpec | None = None
+    """How its devices fare; without it only what requests take tells."""
     kv_events: KvEventsSpec | None = None
     """For vLLM: listen to what it says of its KV cache; without it what is cached is predicted from what was sent."""
     slots: SlotsSpec = SlotsSpec()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateway.config.backends import BackendSpec, KvEventsSpec, ModelSpec
+from gateway.config.backends import BackendSpec, KvEventsSpec, ModelSpec, TelemetrySpec
 from gateway.config.catalog.book import SHIPPED, Catalogue
 from gateway.config.policy import Policy
 from gateway.config.secrets import Secret
@@ -46,6 +46,8 @@ class Endpoint:
     abilities: Mapping[str, bool] = field(default_factory=dict)
     kv_events: KvEventsSpec | None = None
     """Where its engine tells what its KV cache holds."""
+    telemetry: TelemetrySpec | None = None
+    """Where its devices tell how they fare."""
     catalogue: Catalogue = SHIPPED
 
 
@@ -70,5 +72,6 @@ def endpoint(spec: BackendSpec, catalogue: Catalogue = SHIPPED) -> Endpoint:
         running=spec.running,
         abilities=said,
         kv_events=spec.kv_events,
+        telemetry=spec.telemetry,
         catalogue=catalogue,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from gateway.core.degrading.causes import ADVICE, SENTENCES, Cause
@@ -103,6 +104,7 @@ def _found(member: Member, now: float) -> dict[str, Any]:
         "health_since_seconds": _seconds(now - since) if since is not None else None,
         "error": member.error,
         "cause": _cause(member, now),
+        "device_reports": _devices(member, now),
         "engine_slots": member.capacity.slots,
         "sample_age_seconds": _seconds(now - seen.sampled_at) if seen.sampled_at is not None else None,
         "engine_reports": {
@@ -118,6 +120,23 @@ def _found(member: Member, now: float) -> dict[str, Any]:
         "capacity_sources": dict(member.capacity.sources),
         "notes": [*member.doubts, *(member.facts.notes if member.facts is not None else ())],
         "mismatches": [one.as_json() for one in member.mismatches if one.is_large],
+    }
+
+
+def _devices(member: Member, now: float) -> dict[str, Any] | None:
+    """What its devices say of themselves; what they don't say is null. None without telemetry."""
+    watch = member.devices
+    if watch is None:
+        return None
+    reading = member.reading(now)
+    if reading is None:
+        return {"trouble": watch.trouble}
+    figures = {key: value for key, value in asdict(reading).items() if key not in ("at", "throttled", "xid_errors")}
+    return figures | {
+        "age_seconds": _seconds(now - reading.at),
+        "throttled": sorted(reading.throttled) if reading.throttled is not None else None,
+        "xid_errors": sorted(reading.xid_errors),
+        "trouble": watch.trouble,
     }
 
 

@@ -19,12 +19,14 @@ from gateway.core.degrading.condition import Condition
 from gateway.core.degrading.judging import SILENT
 from gateway.core.headroom import Range, range_of
 from gateway.core.health.breaker import BackendBreaker
+from gateway.core.health.device_reading import READING_LIFE, DeviceReading
 from gateway.core.health.states import Probed, health_of
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
 from gateway.core.snapshot import BackendView, Health
 from gateway.engines.adapter import Engine, Facts, Load
 from gateway.engines.registry import engine
+from gateway.fleet.device_watch import DeviceWatch
 from gateway.fleet.observer import Observer
 
 __all__ = ["Member", "tells_nothing"]
@@ -70,6 +72,8 @@ class Member:
     """The model of the request that was sent there last."""
     condition: Condition = field(default_factory=Condition)
     """What is wrong with it, and how that is known."""
+    devices: DeviceWatch | None = None
+    """Who asks how its devices fare; None: nobody tells."""
     busy_since: float | None = None
     """When it got the first of the requests that run there; None: none does."""
     awaited_until: float = 0.0
@@ -180,6 +184,11 @@ class Member:
         if load is None or not tells_nothing(load) or self.backend.engine not in SLOTS_UNTOLD:
             return False
         return dict(self.capacity.sources)["slots"].startswith("usual")
+
+    def reading(self, now: float) -> DeviceReading | None:
+        """What its devices told last, unless that is too old to say anything."""
+        reading = self.devices.reading if self.devices is not None else None
+        return reading if reading is not None and now - reading.at < READING_LIFE else None
 
     def health_at(self, now: float) -> tuple[Health, float | None]:
         """Its state by probes and breaker, and when its next trial is let through."""

@@ -41,4 +41,5 @@ def signs_of(member: Member, peers: Iterable[Member], totals: Totals, now: float
         foreign_running=observer.foreign_running if load is not None else 0,
         busy=totals.prefill_pressure / RHO_TAU,
         devices=member.backend.device.count,
+        reading=member.reading(now),
     )

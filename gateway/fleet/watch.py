@@ -14,6 +14,7 @@ from gateway.core.ledger import Totals
 from gateway.core.prefix.block_events import Event, Lost
 from gateway.engines.adapter import Facts, Load
 from gateway.errors import ConfigError
+from gateway.fleet.device_watch import DeviceWatch
 from gateway.fleet.kv_events import KvEvents
 from gateway.fleet.member import Member
 from gateway.fleet.poller import Poller
@@ -53,6 +54,7 @@ class Watch:
         self._blocks = blocks
         self._pollers: dict[str, Poller] = {}
         self._listening: dict[str, tuple[KvEventsSpec, KvEvents]] = {}
+        self._devices: dict[str, DeviceWatch] = {}
         self._said: dict[str, set[str]] = {}
 
     async def apply(self, fresh: tuple[str, ...]) -> None:
@@ -61,6 +63,7 @@ class Watch:
         gone = [name for name in self._pollers if name not in wanted or name in fresh]
         await asyncio.gather(*(self._pollers.pop(name).stop() for name in gone))
         await self._listen({name: member.endpoint.kv_events for name, member in wanted.items()})
+        await self._ask_devices(wanted)
         for name, member in wanted.items():
             if name not in self._pollers:
                 poller = Poller(_target(member), member.engine, self._prober, self, self.interval)
@@ -68,6 +71,18 @@ class Watch:
                 poller.start()
             else:
                 self._pollers[name].retarget(_target(member), self.interval)
+
+    async def _ask_devices(self, wanted: dict[str, Member]) -> None:
+        """Ask the exporters of those that have some, and no others."""
+        for name, watch in list(self._devices.items()):
+            if name not in wanted or wanted[name].endpoint.telemetry != watch.spec:
+                await self._devices.pop(name).stop()
+        for name, member in wanted.items():
+            spec = member.endpoint.telemetry
+            if spec is not None and name not in self._devices:
+                self._devices[name] = watch = DeviceWatch(name, spec, self._prober)
+                watch.start()
+            member.devices = self._devices.get(name)
 
     async def _listen(self, wanted: dict[str, KvEventsSpec | None]) -> None:
         """Listen to the engines that tell of their KV caches, and to no others."""
@@ -106,6 +121,7 @@ class Watch:
     async def stop(self) -> None:
         """Stop all pollers and close the probing session."""
         await self._listen({})
+        await self._ask_devices({})
         await asyncio.gather(*(poller.stop() for poller in self._pollers.values()))
         self._pollers.clear()
         await self._prober.close()

@@ -18,7 +18,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert left.value.code == 0
     said = capsys.readouterr().out
-    assert all(f"    {name} " in said and summary in " ".join(said.split()) for name, summary in COMMANDS.items())
+    assert all(f"    {name}" in said and summary in " ".join(said.split()) for name, summary in COMMANDS.items())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -45,7 +45,10 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("word", "hint"),
     [
         ("serv", "did you mean serve?"),
-        ("zzz", "there are serve, check, schema, top, diagnose, explain, model, plan, simulate, replay, demo"),
+        (
+            "zzz",
+            "there are serve, check, schema, top, diagnose, device-agent, explain, model, plan, simulate, replay, demo",
+        ),
     ],
 )
 def test_an_unknown_command(word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:

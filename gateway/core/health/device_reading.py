@@ -9,6 +9,8 @@ __all__ = ["READING_LIFE", "DeviceReading"]
 READING_LIFE = 60.0
 """Seconds after which a reading says nothing any more."""
 
+_IDLE = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceReading:
@@ -42,7 +44,9 @@ class DeviceReading:
 
     @property
     def clock(self) -> float | None:
-        """Clock over the highest one, 0 to 1."""
+        """Clock over the highest one, 0 to 1; None where it isn't told, or idle: then it is low, as it should be."""
         if not self.sm_clock_mhz or not self.max_sm_clock_mhz:
+            return None
+        if self.utilization is not None and self.utilization < _IDLE:
             return None
         return self.sm_clock_mhz / self.max_sm_clock_mhz

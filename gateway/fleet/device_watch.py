@@ -1,0 +1,91 @@
+"""Asks exporters how the devices of one backend fare, every ten seconds, beside and apart from the engine's probes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from urllib.parse import urlsplit
+
+from gateway import clock
+from gateway.config.backends import TelemetrySpec
+from gateway.core.health.device_reading import DeviceReading
+from gateway.engines.adapter import Probe
+from gateway.engines.device_pages import page_of, reading_of
+from gateway.fleet.probing import ProbeFailed, Prober, Target
+
+__all__ = ["DeviceWatch"]
+
+log = logging.getLogger("kvgate.fleet")
+
+INTERVAL = 10.0
+_TIMEOUT = 4.0
+
+
+class DeviceWatch:
+    """One backend's devices. `reading` is the last one; it says of itself when it was made."""
+
+    def __init__(self, backend: str, spec: TelemetrySpec, prober: Prober) -> None:
+        self.spec = spec
+        self.reading: DeviceReading | None = None
+        self.trouble: str | None = None
+        """Why the last look told nothing, by the kind of exporter."""
+        self._backend = backend
+        self._prober = prober
+        self._best_links: dict[str, float] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._run(), name=f"devices of {self._backend}")
+
+    async def stop(self) -> None:
+        """End; returns when nothing of it runs any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            await self.look()
+            await asyncio.sleep(INTERVAL)
+
+    async def look(self) -> None:
+        """One round over all exporters; those that don't answer are left out."""
+        pages, troubles = [], []
+        for kind, url in self.spec.addresses():
+            parts = urlsplit(url)
+            key = self.spec.key.reveal() if kind == "agent" and self.spec.key is not None else None
+            credential = ("Authorization", f"Bearer {key}") if key else None
+            target = Target(self._backend, f"{parts.scheme}://{parts.netloc}", credential)
+            probe = Probe("GET", parts.path or "/metrics")
+            try:
+                answer = (await self._prober.ask(target, (probe,), _TIMEOUT))[probe.key]
+            except ProbeFailed as error:
+                troubles.append(f"{kind}: {error}")
+                continue
+            if answer.status == 200:
+                pages.append(answer.body)
+            else:
+                troubles.append(f"{kind}: status {answer.status}")
+        try:
+            page = await asyncio.to_thread(page_of, pages, dict(self.spec.labels))
+        except (ValueError, OverflowError):
+            log.exception("backend %s: unreadable device telemetry", self._backend)
+            return
+        for link, speed in page.links.items():
+            self._best_links[link] = max(speed, self._best_links.get(link, 0.0))
+        reading = reading_of(page, self._best_links, clock.monotonic())
+        if reading is not None:
+            self.reading = reading
+        elif pages:
+            troubles.append("nothing known on the page" + (" for these labels" if self.spec.labels else ""))
+        self._tell("; ".join(troubles) or None)
+
+    def _tell(self, trouble: str | None) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            if trouble is None:
+                log.info("backend %s: its device tells how it fares", self._backend)
+            else:
+                log.warning("backend %s: device telemetry: %s", self._backend, trouble)
