@@ -183,6 +183,9 @@ class HealthSpec(Spec):
     """Seconds between two looks at a backend; engines that suffer from polling are asked less often."""
     breaker: BreakerSpec = BreakerSpec()
     """When a failing backend is left alone."""
+    canary: bool = False
+    """Whether a backend that rests after failures is asked for one token, in words of the gateway's own, until it
+    answers: then no client's request is the first to be sent there. Not for backends off premises."""
 
 
 class RetrySpec(Spec):

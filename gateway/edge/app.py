@@ -110,6 +110,7 @@ class Application:
             observed=self.leases.observed,
             blocks=self.leases.blocks_told,
             interval=loaded.policy.health.probe,
+            canary=loaded.policy.health.canary,
         )
         self.wheel = TimerWheel()
         keepalive = settings.server.keepalive
@@ -295,6 +296,7 @@ class Application:
         self.switchboard.apply(found.values())
         fresh = self.roster.apply(plan, found)
         self.watch.interval = loaded.policy.health.probe
+        self.watch.canary = loaded.policy.health.canary
         self.dispatcher.replan(plan)
         await self.watch.apply(fresh)
         self._know_names()

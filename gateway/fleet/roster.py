@@ -262,6 +262,23 @@ class Roster:
         member = self._members.get(name)
         return member is None or member.probed is Probed.DOWN
 
+    def is_suspect(self, name: str) -> bool:
+        """Whether failures took it out, though probes reach it: a question may tell more."""
+        member = self._members.get(name)
+        if member is None or member.draining or member.probed is not Probed.UP:
+            return False
+        return member.breaker.cause is not None
+
+    def asks(self, name: str, until: float) -> None:
+        """A question of our own to it is open, until then at most."""
+        self._members[name].breaker.asks(until)
+
+    def asked(self, name: str, answered: bool | None, now: float) -> None:
+        """It answered that question, or didn't; None: it could not be asked."""
+        member = self._members.get(name)
+        if member is not None:
+            member.breaker.asked(answered, now)
+
     def rests(self, name: str, now: float) -> bool:
         """Whether it gets nothing new before a known moment."""
         member = self._members.get(name)

@@ -14,6 +14,7 @@ from gateway.core.ledger import Totals
 from gateway.core.prefix.block_events import Event, Lost
 from gateway.engines.adapter import Facts, Load
 from gateway.errors import ConfigError
+from gateway.fleet.canary import PATIENCE, Canary
 from gateway.fleet.device_watch import DeviceWatch
 from gateway.fleet.kv_events import KvEvents
 from gateway.fleet.member import Member
@@ -43,14 +44,18 @@ class Watch:
         observed: Callable[[str, int, float], None],
         blocks: Callable[[str, list[Event]], None] = lambda _name, _events: None,
         interval: float = 5.0,
+        canary: bool = False,
     ) -> None:
         self.interval = interval
+        self.canary = canary
+        """Whether those that rest after failures are asked a question of one token."""
         self._roster = roster
         self._totals = totals
         self._changed = changed
         self._restarted = restarted
         self._observed = observed
         self._prober = Prober()
+        self._canary = Canary(self._prober, self._answered)
         self._blocks = blocks
         self._pollers: dict[str, Poller] = {}
         self._listening: dict[str, tuple[KvEventsSpec, KvEvents]] = {}
@@ -123,6 +128,7 @@ class Watch:
         await self._listen({})
         await self._ask_devices({})
         await asyncio.gather(*(poller.stop() for poller in self._pollers.values()))
+        await self._canary.stop()
         self._pollers.clear()
         await self._prober.close()
 
@@ -136,6 +142,7 @@ class Watch:
             if restarted:
                 self._restarted(name)
             self._say(name)
+            self._ask(name)
             self._changed()
 
     def _say(self, name: str) -> None:
@@ -157,7 +164,19 @@ class Watch:
                 self._observed(name, load.running + (load.waiting or 0), asked)
                 if self._totals(name).lingering:
                     self.sample_in(name, 0.0)
+            self._ask(name)
             self._changed()
+
+    def _ask(self, name: str) -> None:
+        """Where probes are answered and requests were not, a question tells more."""
+        if self.canary and self._roster.is_suspect(name):
+            member = self._roster[name]
+            if self._canary.ask(member, _target(member)):
+                self._roster.asks(name, clock.monotonic() + PATIENCE)
+
+    def _answered(self, name: str, answered: bool | None) -> None:
+        self._roster.asked(name, answered, clock.monotonic())
+        self._changed()
 
     def loading(self, name: str) -> None:
         """The engine is there and loads its model."""

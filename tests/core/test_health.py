@@ -227,3 +227,31 @@ def test_it_always_comes_back(events: list[tuple[FailureKind | None, float, bool
     assert breaker.state(later) is not BreakerState.OPEN
     heal(breaker, later)
     assert breaker.state(later) is BreakerState.CLOSED
+
+
+def test_a_question_of_our_own_holds_the_trial_until_it_is_answered() -> None:
+    breaker = BackendBreaker(Breaker(failures=1, open=15.0))
+    breaker.failed(FailureKind.FIRST_TOKEN, 100.0)
+    breaker.asks(120.0)
+    assert breaker.state(116.0) is BreakerState.OPEN
+    breaker.asked(False, 117.0)
+    assert (breaker.retry_at, breaker.state(119.0)) == (120.0, BreakerState.OPEN)
+    breaker.asks(140.0)
+    breaker.asked(True, 125.0)
+    assert breaker.state(125.0) is BreakerState.TRIAL, "no question closes it"
+    breaker.succeeded(126.0)
+    assert breaker.state(126.0) is BreakerState.CLOSED
+    breaker.asks(200.0)
+    assert breaker.state(130.0) is BreakerState.CLOSED
+
+
+def test_a_question_that_could_not_be_asked_leaves_the_rest_as_it_was() -> None:
+    breaker = BackendBreaker(Breaker(failures=1, open=15.0))
+    breaker.failed(FailureKind.SERVER, 100.0)
+    breaker.asks(130.0)
+    breaker.asked(None, 101.0)
+    assert breaker.retry_at == 115.0
+    busy = BackendBreaker(Breaker())
+    busy.rest_until(150.0, 100.0)
+    busy.asked(True, 101.0)
+    assert busy.retry_at == 150.0, "a rest that the engine asked for is its own"

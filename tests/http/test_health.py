@@ -182,3 +182,56 @@ async def test_f6_the_last_backend_of_a_model_is_not_switched_off_by_what_may_pa
         assert (await gateway.chat()).status == 502
     engine.now_plays(says("fine"))
     assert (await gateway.chat()).status == 200
+
+
+async def test_h1_h3_a_question_of_one_token_at_a_time_tells_when_an_engine_is_back(start: Start) -> None:
+    """Silent engine, green health: no client is sent there until it answers, and never two questions are open."""
+    b1 = vllm(silent())
+    engines = {"b1": b1, "b2": vllm(says("fine"))}
+    gateway = await start(
+        engines,
+        b1={"timeouts": "{first_token: 100ms}"},
+        b2={"device": "dgx-spark"},
+        rest="health: {probe: 100ms, canary: true, breaker: {failures: 2, open: 1s}}",
+    )
+    for number in range(30):
+        await gateway.chat(f"client {number}", stream=True)
+        if gateway.health("b1") is Health.OPEN:
+            break
+    sent = len(b1.asked)
+    await b1.asked_for(sent + 1)
+    for number in range(20):  # longer than it would rest: without the question its time would come
+        assert (await gateway.chat(f"client {number}", stream=True)).headers["x-kvgate-backend"] == "b2"
+        await asyncio.sleep(0.06)
+    questions = b1.asked[sent:]
+    assert b1.busy == 1
+    assert len(questions) == 1
+    assert b"client" not in b"".join(request.body for request in questions)
+    assert (b1.body()["max_tokens"], b1.body()["model"]) == (1, "tiny")
+    assert gateway.running == 0
+    assert gateway.health("b1") is Health.OPEN
+    b1.now_plays(says("yes"))
+    for task in gateway.app.watch._canary._asking.values():
+        task.cancel()
+    gateway.app.watch._answered("b1", False)  # as after its time
+    await gateway.until(lambda: gateway.health("b1") is Health.TRIAL)
+    assert len(b1.asked) == sent + 2
+    for number in range(3):
+        await gateway.chat(f"more {number}")
+    assert gateway.health("b1") is Health.UP
+
+
+async def test_h3_nobody_is_asked_where_the_file_does_not_say_so_nor_where_it_is_charged_for(start: Start) -> None:
+    engines = {"b1": vllm(silent()), "b2": vllm(says("fine"))}
+    away = {"location": "off-prem", "clearance": "internal", "timeouts": "{first_token: 100ms}"}
+    for canary, first in (("false", {"timeouts": "{first_token: 100ms}"}), ("true", away)):
+        rest = f"health: {{probe: 100ms, canary: {canary}, breaker: {{failures: 1, open: 5s}}}}"
+        gateway = await start(engines, b1=first, b2={"device": "dgx-spark"}, rest=rest)
+        for number in range(20):
+            await gateway.chat(f"{number}", stream=True)
+            if gateway.health("b1") is Health.OPEN:
+                break
+        sent, probed = len(engines["b1"].asked), len(engines["b1"].probed)
+        await engines["b1"].until(lambda probed=probed: len(engines["b1"].probed) > probed + 2)  # type: ignore[misc]
+        assert len(engines["b1"].asked) == sent
+        await gateway.end()

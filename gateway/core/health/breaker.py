@@ -96,6 +96,23 @@ class BackendBreaker:
         elif self._cause is FailureKind.CONNECT:
             self._open_until = min(self._open_until, self._opened_at + self.policy.open)
 
+    def asks(self, until: float) -> None:
+        """A question of our own is open until then at most, while it rests after failures: nobody is sent there."""
+        if self._open_until is not None and self._cause is not None:
+            self._extend(until)
+
+    def asked(self, answered: bool | None, now: float) -> None:
+        """It was answered: the rest ends, and it goes on trial at once. Without an answer it rests anew.
+
+        None: it could not be asked, so the rest is what it was.
+        """
+        if self._open_until is None or self._cause is None:
+            return
+        if answered is None:
+            self._open_until = min(self._open_until, max(now, self._opened_at + self.policy.open))
+        else:
+            self._open_until = min(self._open_until, now if answered else now + self.policy.open)
+
     def succeeded(self, now: float) -> None:
         """Count an answer that ended well; enough of them on trial close the breaker."""
         state = self.state(now)
