@@ -36,10 +36,10 @@ class AdminClient:
         self._headers = {"x-kvgate-admin": command}
         self._opener = build_opener(ProxyHandler({}))
 
-    def get(self, path: str) -> tuple[int, Any]:
+    def get(self, path: str, method: str = "GET") -> tuple[int, Any]:
         """Status and JSON body, None where there is none. Blocks for seconds; raises NoAnswer when nobody answers."""
         try:
-            request = Request(f"{self._base}{path}", headers=self._headers)
+            request = Request(f"{self._base}{path}", headers=self._headers, method=method)
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
                 return answer.status, _json(answer.read())
         except HTTPError as err:

@@ -24,6 +24,7 @@ COMMANDS = {
     "schema": "print the JSON Schema of the file, for editors",
     "top": "watch the fleet and its queue, live",
     "diagnose": "say what is wrong with a backend, how that is known, and what to try",
+    "drain": "keep a backend from new requests while what runs there ends",
     "device-agent": "tell clock, heat, power, memory and links of a box, for the gateway elsewhere",
     "explain": "say why a request went where it went",
     "model": "say what a model's KV cache costs, line by line",

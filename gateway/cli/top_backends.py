@@ -97,6 +97,8 @@ def _faults(row: _Row) -> Iterator[tuple[str, str]]:
 
 
 def _oddities(row: _Row) -> Iterator[tuple[str, str]]:
+    if row.get("kept_from_new_requests"):
+        yield "yellow", f"kept from new requests by hand (kvgate drain --undo); {row.get('running', 0)} still run there"
     if row.get("overcommitted"):
         yield "yellow", "an answer outgrew its reservation; nothing new until there is room"
     if row.get("lingering"):

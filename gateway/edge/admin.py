@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -28,11 +29,13 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "/openapi.json": _GET,
     "/admin/reload": ("POST",),
     "/admin/backends": _GET,
+    "/admin/backends/{name}/drain": ("POST", "DELETE"),
     "/admin/queue": _GET,
     "/admin/keys": _GET,
     "/admin/decisions/{id}": _GET,
 }
 _DECISIONS = "/admin/decisions/"
+_BACKEND = re.compile(r"/admin/backends/([^/]+)/drain")
 _LINKS = tuple(path for path, methods in _METHODS.items() if methods == _GET and "{" not in path and path != "/")
 
 
@@ -50,6 +53,12 @@ class Admin(Protocol):
 
     def backends(self) -> list[dict[str, Any]]:
         """Every backend as it stands now (`backend_view`); at least `name` and `state`."""
+
+    def drain(self, backend: str, on: bool) -> dict[str, Any] | None:
+        """Keep a backend from new requests, or let it have them again; what runs there goes on.
+
+        Its row as in `backends`; None where there is none of that name.
+        """
 
     def queue(self) -> dict[str, Any]:
         """What waits, for whom and why (`queue_view`); at least how many `waiting`, and `models` by name."""
@@ -77,6 +86,9 @@ class AdminPort:
         if exchange.spare and not path.startswith("/health/"):
             raise too_many_connections()
         template = "/admin/decisions/{id}" if path.startswith(_DECISIONS) else path
+        drained = _BACKEND.fullmatch(path)
+        if drained is not None:
+            template = "/admin/backends/{name}/drain"
         methods = _METHODS.get(template)
         if methods is None:
             raise NotFound(f"no such path; served here: {', '.join(_METHODS)}")
@@ -105,6 +117,8 @@ class AdminPort:
             await self._reload(exchange)
         elif template == "/admin/backends":
             answer_json(down, 200, {"backends": admin.backends()})
+        elif template == "/admin/backends/{name}/drain":
+            self._drain(exchange, path)
         elif template == "/admin/queue":
             answer_json(down, 200, admin.queue())
         elif template == "/admin/keys":
@@ -121,6 +135,15 @@ class AdminPort:
                     "no decision of this id is remembered; the journal file, if there is one, goes further back"
                 )
             answer_json(down, 200, record)
+
+    def _drain(self, exchange: Exchange, path: str) -> None:
+        named = _BACKEND.fullmatch(path)
+        name = unquote(named[1]) if named is not None else ""
+        row = self._admin.drain(name, exchange.request.method == "POST")
+        if row is None:
+            known = ", ".join(str(each["name"]) for each in self._admin.backends())
+            raise NotFound(f"there is no such backend; known here: {known}")
+        answer_json(exchange.down, 200, row)
 
     async def _reload(self, exchange: Exchange) -> None:
         try:

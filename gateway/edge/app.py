@@ -264,6 +264,14 @@ class Application:
         waiters = self.dispatcher.in_order(LISTED)
         return backend_rows(self.leases.snapshot(), self.leases, waiting_for(waiters))
 
+    def drain(self, backend: str, on: bool) -> dict[str, Any] | None:
+        """Keep a backend from new requests, or let it have them again; its row, None where there is none."""
+        if not self.roster.cordon(backend, on):
+            return None
+        log.warning("backend %s: %s", backend, "kept from new requests by hand" if on else "gets requests again")
+        self.leases.changed()
+        return next((row for row in self.backends() if row["name"] == backend), None)
+
     def queue(self) -> dict[str, Any]:
         """What waits for each model, who waits and why, and who has been given how much."""
         snapshot, plan, dispatcher = self.leases.snapshot(), self.dispatcher.plan, self.dispatcher

@@ -103,6 +103,7 @@ def _found(member: Member, now: float) -> dict[str, Any]:
     return {
         "health_since_seconds": _seconds(now - since) if since is not None else None,
         "error": member.error,
+        "kept_from_new_requests": member.cordoned,
         "cause": _cause(member, now),
         "device_reports": _devices(member, now),
         "engine_slots": member.capacity.slots,

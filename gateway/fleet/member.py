@@ -51,6 +51,9 @@ class Member:
     breaker: BackendBreaker
     probed: Probed = Probed.UNKNOWN
     draining: bool = False
+    """The file has it no more."""
+    cordoned: bool = False
+    """An operator keeps it from new requests, until told otherwise or the gateway ends."""
     facts: Facts | None = None
     error: str | None = None
     """What the last failed probe said."""
@@ -192,7 +195,7 @@ class Member:
 
     def health_at(self, now: float) -> tuple[Health, float | None]:
         """Its state by probes and breaker, and when its next trial is let through."""
-        return health_of(self.probed, self.breaker, self.draining, now)
+        return health_of(self.probed, self.breaker, self.draining or self.cordoned, now)
 
     def silent_for(self, totals: Totals, now: float) -> float:
         """Seconds since any of our requests there got a token, beyond what was predicted; 0 while none runs.

@@ -14,7 +14,7 @@ from gateway.core.degrading.judging import Verdict
 from gateway.core.degrading.phase import Phase
 from gateway.core.failure import FailureKind
 from gateway.core.health.breaker import BreakerState
-from gateway.core.health.states import Probed, health_of
+from gateway.core.health.states import Probed
 from gateway.core.ledger import Totals
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Health, Snapshot
@@ -78,6 +78,14 @@ class Roster:
                 old.objectives = wants
                 old.merge()
         return tuple(fresh)
+
+    def cordon(self, name: str, on: bool) -> bool:
+        """Keep a member from new requests, or let it have them again; False where there is none of that name."""
+        member = self._members.get(name)
+        if member is None or member.draining:
+            return False
+        member.cordoned = on
+        return True
 
     def drained(self, totals: Callable[[str], Totals]) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Names, with model ids, of removed members on which nothing runs any more; this call forgets them."""
@@ -293,7 +301,7 @@ class Roster:
         member = self._members.get(name)
         if member is None:
             return False
-        health, _ = health_of(member.probed, member.breaker, member.draining, now)
+        health, _ = member.health_at(now)
         return health in (Health.UP, Health.TRIAL)
 
     # --- reading

@@ -45,10 +45,7 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("word", "hint"),
     [
         ("serv", "did you mean serve?"),
-        (
-            "zzz",
-            "there are serve, check, schema, top, diagnose, device-agent, explain, model, plan, simulate, replay, demo",
-        ),
+        ("zzz", f"there are {', '.join(COMMANDS)}"),
     ],
 )
 def test_an_unknown_command(word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:

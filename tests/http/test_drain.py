@@ -1,89 +1,96 @@
+"""A backend that is drained by hand gets nothing new; what runs there ends, and conversations go on elsewhere."""
+
 from __future__ import annotations
 
 import asyncio
+import json
 
-from gateway import clock
-from gateway.core.snapshot import Health
-from gateway.edge.drain import Drain, DrainTimes
-from tests.relay.fake_engine import ROLE, STREAM_HEAD, Request, Wire, chunk, token
+import pytest
+
+from gateway.cli.main import main
+from tests.edge.wire_client import WireClient
 from tests.shell.engine_double import says, vllm
 from tests.shell.fixtures import Start
-from tests.shell.running import Running, events, text_of
 
 
-def drain_of(gateway: Running, settle: float, limit: float) -> Drain:
-    """As `serve` makes one of it when told to stop."""
-    app = gateway.app
-    return Drain(
-        DrainTimes(settle=settle, limit=limit, farewell=1.0),
-        not_ready=app.not_ready,
-        stop_accepting=app.stop_accepting,
-        running=lambda: app.handler.running,
-        cut=app.handler.cut,
-        cleanup=app.close,
-    )
+async def drained(admin: int, *words: str) -> int:
+    return await asyncio.to_thread(main, ["drain", *words, "--admin", f"http://127.0.0.1:{admin}"])
 
 
-async def test_told_to_stop_it_is_not_ready_at_once_and_ends_after_its_last_stream(start: Start) -> None:
-    gateway = await start({"b1": vllm(says(*"abcdefghij", gap=0.06))})
-    client = await gateway.begin_chat(stream=True)
-    await client.head()
-    assert (await gateway.get("/health/ready")).status == 200
-    stopping = asyncio.create_task(drain_of(gateway, settle=0.2, limit=10).run())
-    await asyncio.sleep(0)
-    ready = await gateway.get("/health/ready")
-    assert ready.status == 503
-    assert (await gateway.get("/health/live")).status == 200
-    assert (await gateway.chat(stream=True)).status == 200  # still taken while load balancers look
-    body = b""
-    while data := await client.chunk():
-        body += data
-    ended = clock.monotonic()
-    assert text_of(body) == "abcdefghij"
-    assert await stopping == 0
-    assert clock.monotonic() - ended < 1.5
-    try:
-        await gateway.connect()
-    except OSError:
-        return
-    raise AssertionError("still listening")
+async def test_what_runs_ends_and_the_next_turn_goes_elsewhere(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    free = asyncio.Event()
+    one, other = vllm(says("a", "b", until=free)), vllm(says("ok"))
+    gateway = await start({"b1": one, "b2": other}, b2={"running": "1"})
+    held: list[WireClient] = []
+    while not one.asked:
+        held.append(await gateway.begin_chat("x" * len(held), stream=True))
+        await gateway.until(lambda: len(one.asked) + len(other.asked) == len(held))
+    assert await drained(gateway.admin_port, "b1") == 0
+    assert "b1 gets nothing new; 1 still run there" in capsys.readouterr().out
+    assert gateway.health("b1") == "draining"
+    before = len(one.asked)
+    for _ in range(4):
+        assert (await gateway.chat("hi")).status == 200
+    assert len(one.asked) == before
+    waiting = asyncio.create_task(drained(gateway.admin_port, "b1", "--wait", "20s", "--json"))
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    free.set()
+    assert all([(await client.reply()).complete for client in held])
+    assert await waiting == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["running"], row["kept_from_new_requests"], row["health"]) == (0, True, "draining")
 
 
-async def test_what_runs_past_the_limit_ends_with_an_error_in_band(start: Start) -> None:
-    async def never_ends(_request: Request, wire: Wire) -> None:
-        await wire.send(STREAM_HEAD, chunk(ROLE), chunk(token("a")))
-        await wire.gone()
-
-    engine = vllm(never_ends)
-    gateway = await start({"b1": engine}, b1={"running": "1"})
-    client = await gateway.begin_chat(stream=True)
-    await client.head()
-    await client.chunk()
-    waits = await gateway.begin_chat()
-    await gateway.until(lambda: gateway.queued == 1)
-    assert await drain_of(gateway, settle=0.0, limit=0.2).run() == 2
-    tail = await client.reader.read()
-    assert b"shutting_down" in tail
-    assert b"[DONE]" not in tail
-    assert not tail.endswith(b"0\r\n\r\n")
-    assert (await waits.reply()).status == 503
-    await engine.quiet()
-
-
-async def test_readiness_does_not_hang_on_backends(start: Start) -> None:
-    engine = vllm()
+async def test_it_is_taken_back_and_outlives_a_reload_until_then(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = vllm(says("ok"))
     gateway = await start({"b1": engine})
-    await engine.__aexit__()
-    await gateway.until(lambda: gateway.health("b1") is Health.DOWN)
-    for admin in (False, True):
-        assert (await gateway.get("/health/live", admin=admin)).status == 200
-        assert (await gateway.get("/health/ready", admin=admin)).status == 200
-    (row,) = (await gateway.admin("/admin/backends"))["backends"]
-    assert row["state"] == "down"
-    assert row["error"]
+    assert await drained(gateway.admin_port, "b1") == 0
+    assert (await gateway.reload()).status == 200
+    refused = await gateway.chat("hi")
+    assert refused.status == 503
+    assert engine.asked == []
+    assert await drained(gateway.admin_port, "b1", "--undo") == 0
+    assert "b1 gets requests again" in capsys.readouterr().out
+    assert (await gateway.chat("hi")).status == 200
 
 
-async def test_a_finished_stream_says_so(start: Start) -> None:
-    gateway = await start({"b1": vllm(says("a"))})
-    reply = await gateway.chat(stream=True)
-    assert events(reply.body)[-1] == "[DONE]"
+async def test_who_waits_goes_on_as_soon_as_it_is_taken_back(start: Start) -> None:
+    free = asyncio.Event()
+    one, other = vllm(says("ok")), vllm(says("a", until=free))
+    gateway = await start({"b1": one, "b2": other}, b2={"running": "1"})
+    await drained(gateway.admin_port, "b1")
+    held = [await gateway.begin_chat("runs", stream=True)]
+    await other.asked_for(1)
+    held.append(await gateway.begin_chat("waits", stream=True))
+    await gateway.until(lambda: gateway.queued == 1)
+    await drained(gateway.admin_port, "b1", "--undo")
+    assert (await held[1].reply()).complete
+    free.set()
+    assert (await held[0].reply()).complete
+
+
+async def test_a_name_that_is_none_and_a_port_that_is_no_admins(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateway = await start({"b1": vllm()})
+    assert await drained(gateway.admin_port, "b/2") == 1
+    assert capsys.readouterr().err == "kvgate drain: there is no such backend; known here: b1\n"
+    assert await drained(gateway.port, "b1") == 2
+
+
+async def test_a_page_of_another_site_can_not_drain(start: Start) -> None:
+    gateway = await start({"b1": vllm()})
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.admin_port)
+    writer.write(
+        b"POST /admin/backends/b1/drain HTTP/1.1\r\nHost: evil.test\r\nOrigin: http://evil.test\r\n"
+        b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 403")
+    assert gateway.health("b1") == "up"
