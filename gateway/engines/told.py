@@ -12,7 +12,7 @@ __all__ = ["Answer", "Facts", "FoundModel", "Load", "Probe"]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One request that tells something about an engine; it never loads a model and, but for the canary's, never generates.
+    """One request that tells something about an engine; it never loads a model nor, but for the canary's, generates.
 
     body: JSON, sent as such when it is not empty. headers: beside the backend's credential. name: the key of its answer
     where several go to one path. kept: the answer stays good for as long as the engine runs, so it is asked once after
