@@ -19,8 +19,8 @@ from gateway.telemetry.figures import count
 __all__ = ["backend_remarks", "backends_table", "kv_bar"]
 
 _WIDE, _WIDEST = 110, 140
-_BOUNDS = {"slots": "slots", "tpot": "TPOT", "learned": "speed"}
-"""What bounds the requests that run: the engine's slots, an objective, or what it was found to bear."""
+_BOUNDS = {"slots": "slots", "tpot": "TPOT", "learned": "speed", "ramp": "ramp"}
+"""What bounds the requests that run: the engine's slots, an objective, what it was found to bear, or its return."""
 _ODD_FACTOR = 1.5
 """Times slower than predicted, from which on it is said."""
 

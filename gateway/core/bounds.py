@@ -36,5 +36,7 @@ class LimitedBy(StrEnum):
     """The engine's own limit."""
     TPOT = "tpot"
     """The objective of a route that it serves."""
+    RAMP = "ramp"
+    """It is just back after failures, and gets more by and by."""
     LEARNED = "learned"
     """It slows down with more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
@@ -168,12 +169,15 @@ class Member:
         """The last sample, unless it is too old to say anything."""
         return self.observer.told(now)
 
-    def _limit(self, totals: Totals, factor: float, told: Load | None) -> tuple[int, LimitedBy]:
+    def _limit(self, totals: Totals, factor: float, told: Load | None, now: float) -> tuple[int, LimitedBy]:
         """Sequences of ours that may run, and what says so."""
         room, others = self.capacity, self.observer.foreign_running if told is not None else 0
         slots, by = room.slots, LimitedBy.SLOTS
         if self.is_black_box:
             slots, by = self.gradient.limit, LimitedBy.LEARNED
+        ramp = self.breaker.ramp(now)
+        if ramp < 1.0:
+            slots, by = max(1, math.ceil(slots * ramp)), LimitedBy.RAMP
         batch = self.cap.batch(totals.contexts, totals.running - totals.lingering, factor)
         if batch is not None and batch < slots:
             # One of ours always may run: what others do to our objective is no reason to serve nobody.
@@ -209,7 +213,7 @@ class Member:
     def view(self, now: float, totals: Totals, factors: tuple[float, float]) -> BackendView:
         """What a decision sees of it at `now`; `totals` are our leases there, `factors` the learned ones."""
         room, told = self.capacity, self.told(now)
-        slots, limited_by = self._limit(totals, factors[1], told)
+        slots, limited_by = self._limit(totals, factors[1], told, now)
         health, retry_at = self.health_at(now)
         if health is Health.UP and self.silent_for(totals, now) > SILENT:
             health = Health.TRIAL

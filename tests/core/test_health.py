@@ -9,6 +9,7 @@ from gateway.core.health.breaker import BackendBreaker, BreakerState
 from gateway.core.health.states import Probed, health_of
 from gateway.core.plan import Breaker
 from gateway.core.snapshot import Health
+from tests.core.fleet import NOW
 
 POLICY = Breaker(failures=3, open=15.0, cap=100.0, trials=2)
 
@@ -255,3 +256,26 @@ def test_a_question_that_could_not_be_asked_leaves_the_rest_as_it_was() -> None:
     busy.rest_until(150.0, 100.0)
     busy.asked(True, 101.0)
     assert busy.retry_at == 150.0, "a rest that the engine asked for is its own"
+
+
+def test_who_is_back_after_failures_gets_more_by_and_by() -> None:
+    breaker = BackendBreaker(Breaker())
+    assert breaker.ramp(NOW) == 1.0
+    breaker.failed(FailureKind.CREDENTIALS, NOW)
+    breaker.succeeded(NOW + 20.0)
+    assert [round(breaker.ramp(NOW + 20.0 + t), 2) for t in (0.0, 6.0, 30.0, 59.9, 60.0)] == [0.1, 0.1, 0.5, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("alone", [{"last": True}, {"sole": True}])
+def test_but_for_one_that_some_requests_need(alone: dict[str, bool]) -> None:
+    breaker = BackendBreaker(Breaker())
+    breaker.failed(FailureKind.CREDENTIALS, NOW, **alone)
+    breaker.succeeded(NOW + 20.0)
+    assert breaker.ramp(NOW + 20.0) == 1.0
+
+
+def test_a_pause_that_was_asked_for_needs_no_ramp() -> None:
+    breaker = BackendBreaker(Breaker())
+    breaker.rest_until(NOW + 5.0, NOW)
+    breaker.succeeded(NOW + 6.0)
+    assert breaker.ramp(NOW + 6.0) == 1.0

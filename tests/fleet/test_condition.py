@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.core.bounds import LimitedBy
 from gateway.core.degrading.causes import Cause
 from gateway.core.degrading.phase import Phase
 from gateway.core.failure import FailureKind
@@ -68,3 +69,14 @@ def test_preemptions_that_an_engine_counts_name_memory() -> None:
         roster.sampled("a", Load(preemptions=count), IDLE, NOW + second)
     assert roster.judge("a", IDLE, NOW + 10.0).cause is Cause.MEMORY
     assert roster.judge("a", IDLE, NOW + 80.0).cause is Cause.NONE
+
+
+def test_a_backend_that_is_back_has_its_slots_by_and_by() -> None:
+    roster = fleet(slots=8)
+    member = roster["a"]
+    member.breaker.failed(FailureKind.CREDENTIALS, NOW)
+    member.breaker.succeeded(NOW + 30.0)
+    seats = [
+        (seen(roster, IDLE, NOW + 30.0 + t).slots, seen(roster, IDLE, NOW + 30.0 + t).limited_by) for t in (0, 30, 60)
+    ]
+    assert seats == [(1, LimitedBy.RAMP), (4, LimitedBy.RAMP), (8, LimitedBy.SLOTS)]

@@ -16,6 +16,7 @@ _REASONS = {
     LimitedBy.SLOTS: Reason.SLOTS_FULL,
     LimitedBy.TPOT: Reason.TPOT_LIMIT,
     LimitedBy.LEARNED: Reason.LEARNED_LIMIT,
+    LimitedBy.RAMP: Reason.SLOTS_FULL,
 }
 
 

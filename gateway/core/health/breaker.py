@@ -13,6 +13,8 @@ _NOT_COUNTED = BLAMELESS | {FailureKind.BUSY, FailureKind.LOADING}
 """The caller's mistakes, and an engine that is merely busy or not ready."""
 _HARD = frozenset((FailureKind.CONNECT, FailureKind.CREDENTIALS))
 """Nothing can work there; everything else is soft, and may pass."""
+_RAMP, _LEAST = 60.0, 0.1
+"""Seconds in which a backend that is back gets all again, and the share it begins with."""
 _FORGET = 600.0
 """Seconds of health after which one earlier opening is forgotten (flap damping)."""
 
@@ -32,7 +34,7 @@ class BackendBreaker:
     """
 
     __slots__ = (
-        "_cause", "_closed_at", "_failures", "_open_until", "_opened_at", "_openings", "_successes", "policy",
+        "_alone", "_cause", "_closed_at", "_failures", "_open_until", "_opened_at", "_openings", "_successes", "policy",
     )  # fmt: skip
 
     def __init__(self, policy: Breaker) -> None:
@@ -42,6 +44,8 @@ class BackendBreaker:
         self._successes = 0
         self._open_until: float | None = None
         self._closed_at: float | None = None
+        self._alone = False
+        """Whether no other worked when it was opened."""
         self._opened_at = 0.0
         self._cause: FailureKind | None = None
         """What opened it last; None for a rest that the engine asked for."""
@@ -62,6 +66,15 @@ class BackendBreaker:
         """What opened it, while it is open or on trial; None while closed, or for a rest that was asked for."""
         return self._cause if self._open_until is not None else None
 
+    def ramp(self, now: float) -> float:
+        """Share of its requests that a backend may have which is back after failures: a tenth, all after a minute.
+
+        One without which some requests had no other gets all at once.
+        """
+        if self._closed_at is None or self._cause is None or self._alone or now - self._closed_at >= _RAMP:
+            return 1.0
+        return max(_LEAST, (now - self._closed_at) / _RAMP)
+
     @property
     def asked_for(self) -> bool:
         """Whether the rest in force is one that a busy engine asked for, and not what failures brought."""
@@ -81,6 +94,7 @@ class BackendBreaker:
         self._failures += 1
         enough = kind is FailureKind.CREDENTIALS or self._failures >= self.policy.failures
         if (enough or state is BreakerState.TRIAL) and (kind in _HARD or not last):
+            self._alone = last or sole
             self._open(kind, now, doubling=kind in _HARD or not sole)
 
     def reached(self, now: float, *, restarted: bool = False) -> None:

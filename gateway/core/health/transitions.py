@@ -41,7 +41,7 @@ TRANSITIONS: Mapping[tuple[Health, Health], str] = {
     (_U, _R): "it is full and named a time",
     (_U, _T): "requests there get no token for longer than predicted",
     (_T, _U): "an answer ended well, or a token came",
-    (_T, _O): "the trial failed; the rest is twice as long",
+    (_T, _O): "the trial failed, and the rest is twice as long",
     (_T, _R): "it is full and named a time",
     (_T, _L): "its engine says that it loads, or was started anew",
     (_T, _D): "its port is closed, or it is silent",
