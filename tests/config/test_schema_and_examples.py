@@ -1,4 +1,4 @@
-"""The three examples, and the schema that editors use."""
+"""The examples, and the schema that editors use."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ EXAMPLES = sorted(CONFIG.glob("*.yaml"))
 BAD = Path(__file__).parent / "bad"
 
 
-def test_there_are_three_examples() -> None:
-    assert [path.stem for path in EXAMPLES] == ["department", "home", "smallest"]
+def test_there_are_six_examples() -> None:
+    assert [path.stem for path in EXAMPLES] == [
+        "department", "few-users-fast", "home", "huge-model-async", "many-long-contexts", "smallest",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
