@@ -38,6 +38,8 @@ class FailureKind(StrEnum):
     """The answer stopped moving for longer than the limit."""
     BROKEN = "broken"
     """The connection ended after the request was sent and before the terminal event."""
+    GARBAGE = "garbage"
+    """The answer was one character over and over."""
     CANCELLED = "cancelled"
     """The client left; nobody's fault."""
 
@@ -62,6 +64,7 @@ SENTENCES: dict[FailureKind, str] = {
     FailureKind.FIRST_TOKEN: "gave no token within the limit",
     FailureKind.TOKEN_GAP: "stopped in the middle of its answer",
     FailureKind.BROKEN: "broke the connection before its answer was whole",
+    FailureKind.GARBAGE: "answered with one character over and over",
     FailureKind.CANCELLED: "was let go, since the client left",
 }
 """One sentence fragment a kind, readable after a backend's name."""

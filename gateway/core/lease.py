@@ -97,6 +97,8 @@ class Ended:
     cached_tokens: int | None = None
     events: int | None = None
     """Streamed events that carried text."""
+    garbage: bool = False
+    """It was one character over and over."""
     finished: bool = False
     """The model ended the answer itself."""
     calls: bool = False

@@ -181,7 +181,9 @@ class Leases:
         self.roster.held(lease.backend, after, now)
         self.experience.learn(lease, ended, counts, after, now)
         self.roster.paced(lease.backend, self.experience.residuals(lease.backend), before.running, now)
-        if ended.completed:
+        if ended.garbage:
+            self.roster.failed(lease.backend, FailureKind.GARBAGE, now, None, lease.decision.alternatives)
+        elif ended.completed:
             self.roster.succeeded(lease.backend, now)
         elif ended.failure is not None:
             self.roster.failed(lease.backend, ended.failure, now, ended.rest, lease.decision.alternatives)

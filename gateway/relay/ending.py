@@ -46,6 +46,7 @@ def ended_of(
         text_only=text_only,
         media_tokens=usage.media_tokens if usage is not None else None,
         events=meter.tokens,
+        garbage=meter.garbage,
     )
 
 

@@ -15,6 +15,7 @@ class Meter:
 
     `chunks` counts reads from the engine that carried body bytes, `bytes` those bytes, `tokens` the events that carried
     generated text. `max_gap` is the longest pause between two reads with tokens, in seconds. `headers`: the answer's.
+    `garbage`: one character over and over.
     """
 
     __slots__ = (
@@ -23,6 +24,7 @@ class Meter:
         "clock",
         "ended_at",
         "first_token_at",
+        "garbage",
         "head_at",
         "headers",
         "last_token_at",
@@ -43,6 +45,7 @@ class Meter:
         self.bytes = 0
         self.tokens = 0
         self.max_gap = 0.0
+        self.garbage = False
 
     def token(self, now: float, count: int) -> None:
         """Note a read at `now` that carried `count` token events."""

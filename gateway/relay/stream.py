@@ -24,6 +24,7 @@ from gateway.relay.toward_client import SLICE, ClientExchange
 from gateway.relay.upstream import Pool
 from gateway.relay.wheel import TimerWheel
 from gateway.wire.error_body import upstream_error
+from gateway.wire.one_character import one_character
 from gateway.wire.scrub import scrubbed
 from gateway.wire.so_far import SoFar
 from gateway.wire.sse import Framer
@@ -33,6 +34,7 @@ from gateway.wire.translated_stream import Framing
 __all__ = ["relay_stream", "tell_broken"]
 
 _PROGRESS_EVERY = 64  # token events between two calls of Hooks.progress
+_ALIKE = 4  # looks at every 64th token that found the same one character: 256 tokens of it are no answer
 _AFTER_DONE_S = 0.25  # an engine that has sent its terminal event has this long to end its body
 _HELD_LIMIT = 64 << 10  # bytes of comments and role chunks held back before the first token
 _TOKEN, _COMMENT, _ROLE, _FINISH = EventKind.TOKEN, EventKind.COMMENT, EventKind.ROLE, EventKind.FINISH
@@ -106,6 +108,7 @@ class StreamExchange(ClientExchange):
         self._held: list[bytes] | None = None if down.shown else []  # None once the status line is out
         self._held_bytes = 0
         self._milestone = 1  # tokens at which a hook is called next
+        self._looks = ("", 0)  # a character, and how many looks in a row found it alone
         self._engine_message = ""
         self._inflater: Inflater | None = None
         self._last = b""  # the terminal event: it leaves together with the end of the body
@@ -236,7 +239,7 @@ class StreamExchange(ClientExchange):
             meter.token(now, tokens)
             self._gap.touch(now)
             if meter.tokens >= self._milestone:
-                self._tell(now)
+                self._tell(now, events[-1])
         elif ended:
             self.first_came(now)  # maybe an answer without a token
         elif alive:
@@ -253,7 +256,7 @@ class StreamExchange(ClientExchange):
             else:
                 self._hold(out, begin=tokens > 0 or other)
 
-    def _tell(self, now: float) -> None:
+    def _tell(self, now: float, event: bytes) -> None:
         tokens = self.meter.tokens
         if self._milestone == 1:
             self.first_came(now)
@@ -263,7 +266,15 @@ class StreamExchange(ClientExchange):
             self._hooks.counted(usage)
         if tokens >= _PROGRESS_EVERY:
             self._hooks.progress(tokens)
+            self._look_at(event)
         self._milestone = tokens - tokens % _PROGRESS_EVERY + _PROGRESS_EVERY
+
+    def _look_at(self, event: bytes) -> None:
+        """Once in a while: whether the answer is one character over and over."""
+        (known, times), character = self._looks, one_character(event)
+        self._looks = character, times + 1 if character and character == known else 1
+        if character and self._looks[1] >= _ALIKE:
+            self.meter.garbage = True
 
     def _hold(self, out: list[bytes], *, begin: bool) -> None:
         held = self._held

@@ -36,6 +36,7 @@ def device(**told: object) -> DeviceReading:
         (replace(WELL, running=2, silent_s=20.0), Cause.HUNG),
         (replace(WELL, running=2, silent_s=10.0), Cause.NONE),
         (replace(WELL, health=Health.OPEN, failure=FailureKind.FIRST_TOKEN), Cause.HUNG),
+        (replace(WELL, health=Health.OPEN, failure=FailureKind.GARBAGE), Cause.GARBAGE),
         (replace(WELL, health=Health.LOADING), Cause.LOADING),
         (replace(WELL, preemptions=0.1), Cause.MEMORY),
         (replace(WELL, memory_errors=1), Cause.MEMORY),

@@ -15,6 +15,7 @@ class Cause(StrEnum):
     DEAD = "dead"
     HUNG = "hung"
     LOADING = "loading"
+    GARBAGE = "garbage"
     MEMORY = "memory"
     THERMAL = "thermal"
     POWER = "power"
@@ -33,6 +34,7 @@ SENTENCES: dict[Cause, str] = {
     Cause.DEAD: "it is dead, or its device has fallen off the bus",
     Cause.HUNG: "it takes requests and gives no tokens",
     Cause.LOADING: "it is loading its model",
+    Cause.GARBAGE: "it answers with one character over and over",
     Cause.MEMORY: "its KV cache or memory is used up",
     Cause.THERMAL: "heat holds its clock down",
     Cause.POWER: "its power supply or power limit holds its clock down",
@@ -53,6 +55,8 @@ ADVICE: dict[Cause, str] = {
     Cause.HUNG: "Look at the engine's log for a stuck worker and restart it. Its /health may be in good "
     "order all the same.",
     Cause.LOADING: "Wait. If it takes much longer than usual, look at the disk that the weights come from.",
+    Cause.GARBAGE: "Restart the engine. If it does so again, look at its version, its kernels for this device and the "
+    "file of the weights.",
     Cause.MEMORY: "Lower the engine's number of sequences or its window, or cap `context` here. Look for "
     "other programs on the "
     "device.",

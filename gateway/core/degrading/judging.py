@@ -92,6 +92,12 @@ def _hung(signs: Signs) -> tuple[str, ...]:
     return ()
 
 
+def _garbage(signs: Signs) -> tuple[str, ...]:
+    if signs.failure is FailureKind.GARBAGE and signs.health in (Health.OPEN, Health.TRIAL):
+        return ("several answers in a row were one character, hundreds of times",)
+    return ()
+
+
 def _loading(signs: Signs) -> tuple[str, ...]:
     return (f"it has said so for {signs.health_s:.0f} s",) if signs.health is Health.LOADING else ()
 
@@ -229,6 +235,7 @@ _RULES: tuple[tuple[Cause, _Rule], ...] = (
     (Cause.MISCONFIGURED, _misconfigured),
     (Cause.DEAD, _dead),
     (Cause.HUNG, _hung),
+    (Cause.GARBAGE, _garbage),
     (Cause.LOADING, _loading),
     (Cause.MEMORY, _memory),
     (Cause.THERMAL, _thermal),
