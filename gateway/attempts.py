@@ -41,6 +41,9 @@ class Chronicle(Protocol):
     def retried(self, lease: Lease, *, resumes: bool = False) -> None:
         """Another attempt follows the one under this lease; `resumes`: it goes on in the middle of the answer."""
 
+    def hedged(self, lease: Lease) -> None:
+        """An attempt under this lease was begun beside another one that is late."""
+
     def left_queue(self, request: Request, note: AccessNote) -> None:
         """The client left before a lease was granted."""
 
@@ -77,9 +80,17 @@ class Attempts:
         self._fields = fields
 
     async def under(
-        self, lease: Lease, measured: Measured, inbound: Inbound, down: Downstream, breaking: Breaking | None
+        self,
+        lease: Lease,
+        measured: Measured,
+        inbound: Inbound,
+        down: Downstream,
+        breaking: Breaking | None,
+        lost: Callable[[], bool] = lambda: False,
     ) -> tuple[Failure, UpstreamError] | None:
         """One attempt under this lease. Returns a failure that another attempt may mend.
+
+        `lost` says whether another one beside it has answered the client.
 
         Raises UpstreamError where the client was told of it, ClientClosed, and what makes a request ready raises.
         """
@@ -120,7 +131,8 @@ class Attempts:
             self._leases.settle(lease, ended, measured.counts, linger=lingers(upstream, outcome, failure, meter))
             if (told := reported(upstream, meter)) is not None:
                 self._leases.roster.reported(lease.backend, *told, clock.monotonic())
-            self._chronicle.ended(lease, ended, inbound.note)
+            if not lost():
+                self._chronicle.ended(lease, ended, inbound.note)
         return None
 
     def _hold_to_the_boundary(self, lease: Lease) -> None:

@@ -27,6 +27,7 @@ from gateway.core.suspects import Suspects
 from gateway.dispatcher import Dispatcher
 from gateway.engines.adapter import Failure
 from gateway.errors import ContextTooLong, GatewayError, Unavailable, UpstreamError
+from gateway.hedging import Hedging
 from gateway.relay.breaking import Breaking
 from gateway.relay.counted import tell_count
 from gateway.relay.downstream import Downstream
@@ -75,7 +76,7 @@ class Pipeline:
         self._suspects = Suspects()
         self._wheel = wheel
         self._keepalive_s = keepalive_s
-        self._attempts = Attempts(
+        attempts = Attempts(
             leases=dispatcher.leases,
             upstreams=upstreams,
             stored=self.stored,
@@ -85,6 +86,7 @@ class Pipeline:
             apart=apart,
             fields=self._quota_fields,
         )
+        self._hedging = Hedging(attempts, dispatcher, chronicle)
 
     async def serve(self, inbound: Inbound, down: Downstream) -> None:
         """Answer one request through `down`.
@@ -167,7 +169,7 @@ class Pipeline:
                 raise self._told(request, error, inbound, tried=failure is not None) from refused
             names[lease.decision.served_as or ""] = measured.chat.model
             names[self.upstreams[lease.backend].key or ""] = "[...]"
-            failure = await self._attempts.under(lease, measured, inbound, down, breaking)
+            lease, failure, breaking = await self._hedging.under(lease, measured, inbound, down, breaking)
             if failure is None:
                 return
             if breaking is not None and down.shown:

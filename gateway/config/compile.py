@@ -99,7 +99,7 @@ def compile_policy(policy: Policy, version: int = 0) -> Plan:
             move_share=policy.routing.move_penalty.share,
             move_floor=policy.routing.move_penalty.floor,
         ),
-        retry=RetryPolicy(attempts=policy.retry.attempts, budget=policy.retry.budget),
+        retry=RetryPolicy(attempts=policy.retry.attempts, budget=policy.retry.budget, hedge=policy.retry.hedge),
         breaker=_breaker(policy.health.breaker),
         reserve=policy.admission.reserve,
         pressure=Pressure(policy.admission.pressure.free, policy.admission.pressure.context),

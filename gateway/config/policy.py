@@ -195,6 +195,9 @@ class RetrySpec(Spec):
     """Attempts beyond the first; 0: none."""
     budget: Share = 0.10
     """Extra attempts for all requests together, as a share of the requests admitted."""
+    hedge: Share = 0.0
+    """Streams of class `interactive` that get no first token in time are sent to a second backend as well, for at most
+    this share of all requests; whichever answers first is shown, the other cancelled. 0: none."""
 
 
 class Policy(Spec):

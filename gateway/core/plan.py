@@ -108,6 +108,8 @@ class RetryPolicy:
     attempts: int = 2
     budget: float = 0.10
     burst: float = 10.0
+    hedge: float = 0.0
+    """Second attempts beside late ones, as a share of requests; 0: none."""
     size_limit: int = 32_768
     """Prompt tokens above which a time-out (not a dead backend) is not retried: the work was probably done."""
 

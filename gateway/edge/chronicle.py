@@ -80,6 +80,10 @@ class Chronicle:
         if resumes:
             self._metrics.resumed(lease.backend)
 
+    def hedged(self, lease: Lease) -> None:
+        """An attempt beside another one that is late was begun there."""
+        self._metrics.hedged(lease.backend)
+
     def left_queue(self, request: Request, note: AccessNote) -> None:
         """The client left before any backend had the request."""
         self._metrics.client_closed(request.model, "queued")

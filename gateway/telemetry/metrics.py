@@ -83,6 +83,7 @@ class Metrics:
         self._refusals = self._counter("kvgate_refusals", "Requests turned down.", ("reason",))
         self._counts = self._counter("kvgate_exact_counts", "Prompts to be counted, by whom.", ("by", "outcome"))
         self._retries = self._counter("kvgate_retries", "Attempts after a failed one, by its backend.", one)
+        self._hedged = self._counter("kvgate_hedged", "Second attempts beside late ones, by where they went.", one)
         self._resumed = self._counter("kvgate_resumed", "Answers that broke off there and went on elsewhere.", one)
         self._ttft = self._histogram("kvgate_ttft_seconds", "From sending to the first token.", mb, _TTFT)
         self._tpot = self._histogram("kvgate_tpot_seconds", "Mean time per output token after the first.", mb, _TPOT)
@@ -106,6 +107,7 @@ class Metrics:
         self._retries.keep(self._known)
         self._parted.keep(self._known)
         self._resumed.keep(self._known)
+        self._hedged.keep(self._known)
         for histogram in (self._ttft, self._tpot, self._queued):
             histogram.keep(self._known)
 
@@ -164,6 +166,10 @@ class Metrics:
     def parted(self, model: str) -> None:
         """A prompt parted from the last one of its conversation, so that nothing after that is cached."""
         self._parted.at(self._known.model(model)).inc()
+
+    def hedged(self, backend: str) -> None:
+        """Count a second attempt, beside one that is late."""
+        self._hedged.at(self._known.backend(backend)).inc()
 
     def resumed(self, backend: str) -> None:
         """An answer that broke off on this backend goes on in another."""

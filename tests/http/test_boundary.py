@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gateway import attempts, clock
+from gateway.core import hedging
 from gateway.core.boundary import Label
 from gateway.core.snapshot import Health
 from tests.relay.fake_engine import ROLE, Request, Script, Wire, json_answer, raw, silent, sse, token
@@ -93,9 +94,12 @@ def written(engines: dict[str, EngineDouble], clearances: dict[str, str], chance
     labels = {"tiny": chance.choice(LABELS[:3]), "loose": "public", "small": chance.choice(LABELS[:2])}
     consent = chance.choice(("none", "quant", "any"))
     rest = f"""models:
-  - {{name: tiny, serves: tiny, fallback: [small], consent: {consent}, continuation: true, data: {labels["tiny"]}}}
-  - {{name: loose, serves: tiny, continuation: true, data: public}}
+  - {{name: tiny, serves: tiny, fallback: [small], consent: {consent}, continuation: true, class: interactive,
+      data: {labels["tiny"]}}}
+  - {{name: loose, serves: tiny, continuation: true, class: interactive, data: public}}
   - {{name: small, serves: small, data: {labels["small"]}}}
+classes: {{interactive: {{}}}}
+retry: {{hedge: 100%}}
 queue: {{wait: 600ms}}
 health: {{probe: 100ms, breaker: {{failures: 3, open: 200ms}}}}
 auth:
@@ -151,8 +155,11 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_no_byte_of_a_labelled_request_reaches_a_backend_below_its_label(
-    stack: AsyncExitStack, start: Start, seed: int
+    stack: AsyncExitStack, start: Start, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(hedging, "LEAST", 0.03)
+    monkeypatch.setattr(hedging, "LATE", 0.0)
+    monkeypatch.setattr(hedging, "BUSY", 2.0)
     chance = random.Random(seed)
     engines = {name: make() for name, (make, _) in FLEET.items()}
     witness, clearances = Witness(), drawn(chance)
