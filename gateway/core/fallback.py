@@ -26,9 +26,12 @@ def tiers(route: Route, request: Request) -> tuple[str, ...]:
     consent = min(route.consent, request.consent)
     if consent is Consent.NONE:
         return (route.serves,)
-    if consent is Consent.ANY:
-        return route.models
-    return (route.serves, *(model for model in route.fallback if same_weights(route.serves, model)))
+    fallback = route.fallback
+    if consent is not Consent.ANY:
+        fallback = tuple(model for model in fallback if same_weights(route.serves, model))
+    if request.allowed is not None:
+        fallback = tuple(model for model in fallback if model in request.allowed)
+    return (route.serves, *fallback)
 
 
 @lru_cache(maxsize=1024)

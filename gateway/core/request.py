@@ -136,6 +136,8 @@ class Request:
     stream: bool = False
     needs: frozenset[str] = frozenset()
     consent: Consent = Consent.QUANT
+    allowed: frozenset[str] | None = None
+    """Fallbacks that its caller names as those that may stand in; None: as far as `consent` goes."""
     tried: frozenset[str] = frozenset()
     attempt: int = 0
     session: str | None = None

@@ -30,8 +30,9 @@ _LABEL: _Node = {
 _FALLBACK: _Node = {
     "name": "x-allow-fallback",
     "in": "header",
-    "description": "Which other models may answer when no backend of the one asked for works.",
-    "schema": {"enum": ["none", "quant", "any"]},
+    "description": "Which other models may answer when no backend of the one asked for works: none, quant (other "
+    "number formats of the same weights), any that the operator declares, or their names with commas between them.",
+    "schema": {"type": "string", "minLength": 1},
 }
 _CONTINUATION: _Node = {
     "name": "x-allow-continuation",

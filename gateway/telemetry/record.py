@@ -126,6 +126,7 @@ def _request(request: Request) -> Record:
             "stream": request.stream,
             "needs": sorted(request.needs & _ABILITIES),
             "consent": request.consent.name.lower(),
+            "allowed": sorted(request.allowed) if request.allowed is not None else None,
             "attempt": request.attempt,
             "tried": sorted(request.tried),
             "session": blake2b(session.encode("utf-8", "replace"), digest_size=8).hexdigest() if session else None,

@@ -110,6 +110,7 @@ def describe(
     }
     goal = route.goal(estimates[route.serves].prompt)
     klass = client.klass or route.klass
+    consent, allowed = _consent(route, plan, headers)
     context, bound = narrowest(client.context, class_named(plan, klass))
     hint, (placement, thread) = session_hint(headers, chat.session), measured.opening
     request = Request(
@@ -126,7 +127,8 @@ def describe(
         n=chat.n * chat.prompts if decodes else 1,
         stream=chat.stream,
         needs=_needs(chat.needs, route, snapshot),
-        consent=_consent(route, headers),
+        consent=consent,
+        allowed=allowed,
         session=hint,
         surface=chat.surface,
         surfaces=acceptable(chat),
@@ -233,12 +235,18 @@ def _may_go_on(headers: Mapping[str, str]) -> bool:
     return said == "yes"
 
 
-def _consent(route: Route, headers: Mapping[str, str]) -> Consent:
-    """A caller may narrow the route's consent, not widen it."""
+def _consent(route: Route, plan: Plan, headers: Mapping[str, str]) -> tuple[Consent, frozenset[str] | None]:
+    """A caller may narrow the route's consent, or name the models that it lets stand in, not widen it."""
     asked = headers.get("x-allow-fallback")
     if asked is None:
-        return route.consent
+        return route.consent, None
     try:
-        return min(route.consent, Consent[asked.strip().upper()])
+        return min(route.consent, Consent[asked.strip().upper()]), None
     except KeyError:
-        raise MalformedRequest("x-allow-fallback is none, quant or any", param="x-allow-fallback") from None
+        named = {name.strip() for name in asked.split(",")}
+    if named.isdisjoint(model for each in plan.routes.values() for model in each.models):
+        raise MalformedRequest(
+            "x-allow-fallback is none, quant, any, or names of models that may stand in, with commas between them",
+            param="x-allow-fallback",
+        )
+    return route.consent, frozenset(model for model in route.fallback if model in named)

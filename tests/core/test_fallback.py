@@ -55,3 +55,12 @@ def test_consent_decides_who_may_answer(consent: Consent, models: tuple[str, ...
     assert tiers(ROUTE, request(consent=consent)) == models
     narrowed = Route("code", "Big", ("Small", "Big-FP8"), consent=consent)
     assert tiers(narrowed, request(consent=Consent.ANY)) == models
+
+
+def test_a_caller_may_name_who_may_stand_in_of_those_that_the_operator_declares() -> None:
+    route = Route("m", "m", fallback=("m-fp8", "n", "o"))
+    assert tiers(route, request(allowed=frozenset({"o", "n", "elsewhere"}))) == ("m", "n", "o")
+    assert tiers(route, request(allowed=frozenset())) == ("m",)
+    assert tiers(route, request(allowed=frozenset({"n"}), consent=Consent.NONE)) == ("m",)
+    narrow = Route("m", "m", fallback=("m-fp8", "n"), consent=Consent.QUANT)
+    assert tiers(narrow, request(allowed=frozenset({"m-fp8", "n"}))) == ("m", "m-fp8")

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from gateway import attempts, clock
+from gateway.config.load import load
+from gateway.config.problems import Problems
 from gateway.core import hedging
 from gateway.core.boundary import Label
 from gateway.core.snapshot import Health
@@ -275,3 +277,36 @@ async def test_a_label_that_nobody_knows_is_no_label_for_less(start: Start, said
     )
     assert reply.status == 400
     assert not engines["cloud"].asked
+
+
+async def test_a_hosted_service_gets_no_byte_of_what_may_not_leave_the_house(start: Start) -> None:
+    """Every way there: the house fails in all ways, its answers break off, and the hosted model is a fallback too."""
+    house, hosted = vllm(model="tiny"), openai_compatible(says("away"), model="small")
+    house.now_plays(*FAULTS[:4], *FAULTS[5:], *FAULTS[:4])  # not the one that asks to be left alone for a second
+    away = {"location": "off-prem", "clearance": "internal", "models": "[{id: small, context: 4096}]"}
+    rest = """models:
+  - {name: tiny, serves: tiny, fallback: [small], continuation: true, class: interactive, data: confidential}
+  - {name: small, serves: small, data: internal}
+classes: {interactive: {}}
+retry: {hedge: 100%, budget: 100%}
+health: {probe: 100ms, canary: true, breaker: {failures: 2, open: 200ms}}
+queue: {wait: 300ms}"""
+    text = config(
+        backend("house", "http://127.0.0.1:9", timeouts=TIMEOUTS),
+        backend("hosted", "http://127.0.0.1:9", **away),
+        rest=rest,
+    )
+    assert "confidential" in text
+    with pytest.raises(Problems):
+        await asyncio.to_thread(load, text)  # such a fallback could never be taken: the file is refused
+    loose = rest.replace("data: confidential", "data: internal")
+    gateway = await start({"house": house, "hosted": hosted}, rest=loose, house={"timeouts": TIMEOUTS}, hosted=away)
+    for number in range(24):
+        body = chat(f"mark {number} " + "word " * (900 if number % 3 else 3), stream=True)
+        await gateway.ask(body, **{"x-data-label": "confidential"})
+    assert len(house.asked) > 5
+    assert {request.body for request in hosted.requests} <= {
+        b"",
+        b"{",
+    }  # probes: what it lists, and which routes it has
+    assert (await gateway.ask(chat("mark", model="small"))).headers["x-kvgate-backend"] == "hosted"

@@ -268,6 +268,9 @@ async def test_a_fallback_answers_under_its_own_name_when_no_backend_of_the_firs
     assert reply.status == 200
     assert reply.json["model"] == "small"
     assert reply.headers["x-kvgate-fallback"] == "small"
+    assert (await gateway.ask(chat(model="m"), x_allow_fallback="other, small")).json["model"] == "small"
+    assert (await gateway.ask(chat(model="m"), x_allow_fallback="big")).status == 503
+    assert (await gateway.ask(chat(model="m"), x_allow_fallback="smal")).status == 400
     refused = await gateway.ask(chat(model="m"), x_allow_fallback="none")
     assert refused.status == 503
 
