@@ -5,8 +5,8 @@
 
 One file and nothing but the standard library, so that it can be copied to a box alone. Reads nvidia-smi where it is
 there, AMD's and Intel's cards through sysfs, memory, network and sensors through /proc and /sys, a Mac through its own
-tools. What can't be read is left out: a figure that is absent is never zero. A tool that hangs is given up after a few
-seconds, and that is told. With KVGATE_AGENT_TOKEN set, whoever asks needs `Authorization: Bearer` and that.
+tools. What can't be read is left out: a figure that is absent is never zero. A tool that hangs keeps nobody waiting,
+and that is told. With KVGATE_AGENT_TOKEN set, whoever asks needs `Authorization: Bearer` and that.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-TOOL_S = 5.0
-"""Seconds after which a tool is given up."""
+WAIT_S = 1.5
+"""Seconds that a page waits for a tool; whoever asks has patience for a few."""
+TOOL_S = 10.0
+"""Seconds after which a tool is killed."""
+LATE_S = 15.0
+"""Seconds for which what a slow tool said still counts."""
 FRESH_S = 2.0
 """Seconds for which one look at the devices serves everybody who asks."""
 XID_S = 600.0
@@ -56,33 +60,62 @@ REASONS = {
 _XID = re.compile(r"NVRM: Xid \([^)]*\): (\d+)")
 
 
+class _Run(threading.Thread):
+    """One run of a tool. One that waits inside a driver can't even be killed: then only this thread stays with it."""
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        super().__init__(daemon=True)
+        self.command = command
+        self.said: str | None = None
+        self.trouble: str | None = None
+        self.began = self.ended = time.monotonic()
+
+    def run(self) -> None:
+        try:
+            done = subprocess.run(
+                self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                timeout=TOOL_S, check=False, env={**os.environ, "LC_ALL": "C"},
+            )  # fmt: skip
+            self.trouble = "fails" if done.returncode else None
+            self.said = None if done.returncode else done.stdout.decode("utf-8", "replace")
+        except FileNotFoundError:
+            pass
+        except subprocess.TimeoutExpired:
+            self.trouble = "hangs"
+        except OSError:
+            self.trouble = "can't be run"
+        self.ended = time.monotonic()
+
+
 class Tools:
-    """Runs tools; `lines` of whatever could not be used."""
+    """Runs tools, each at most once at a time; `troubles`: by name, why one says nothing."""
 
     def __init__(self) -> None:
         self.troubles: dict[str, str] = {}
+        self._running: dict[tuple[str, ...], _Run] = {}
+        self._ended: dict[tuple[str, ...], _Run] = {}
 
     def said(self, *command: str) -> str | None:
-        """What a tool prints; None when it is not there, fails or hangs."""
-        name = command[0]
-        self.troubles.pop(name, None)
-        try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=TOOL_S,
-                check=False, env={**os.environ, "LC_ALL": "C"},
-            )  # fmt: skip
-        except FileNotFoundError:
-            return None
-        except subprocess.TimeoutExpired:
-            self.troubles[name] = "hangs"
-            return None
-        except OSError:
-            self.troubles[name] = "can't be run"
-            return None
-        if done.returncode:
-            self.troubles[name] = "fails"
-            return None
-        return done.stdout.decode("utf-8", "replace")
+        """What a tool prints, or printed a moment ago where it is slow; None when it is not there, fails or hangs."""
+        run, patience = self._running.get(command), 0.0
+        if run is not None and not run.is_alive():
+            self._ended[command], run = run, None
+        last = self._ended.get(command)
+        late = last is not None and last.ended - last.began > WAIT_S and time.monotonic() - last.ended < LATE_S
+        if run is None:
+            run = self._running[command] = _Run(command)
+            run.start()
+            patience = 0.0 if late else WAIT_S
+        run.join(patience)
+        if not run.is_alive():
+            self._ended[command] = last = self._running.pop(command)
+        elif not late:
+            last = None
+        trouble = "hangs" if last is None else last.trouble
+        self.troubles.pop(command[0], None)
+        if trouble is not None:
+            self.troubles[command[0]] = trouble
+        return last.said if last is not None else None
 
 
 class Agent:
@@ -170,6 +203,10 @@ class Agent:
             yield "memory_total_bytes", labels, total
             if used is not None:
                 yield "memory_free_bytes", labels, total - used
+            table = device / "pp_dpm_sclk"
+            clocks = re.findall(r"(\d+)mhz", table.read_text().lower()) if table.is_file() else []
+            if clocks:
+                yield "sm_clock_max_hertz", labels, max(map(float, clocks)) * 1e6
             figures = {"utilization_ratio": (device / "gpu_busy_percent", 0.01)}
             for monitor in (device / "hwmon").glob("hwmon*"):
                 figures |= {
@@ -206,7 +243,7 @@ class Agent:
             speed = _read(link / "speed")
             if up and speed is not None and speed > 0:
                 yield "link_bits_per_second", labels, speed * 1e6
-            for counter in ("rx_errors", "rx_dropped", "tx_errors", "tx_dropped"):
+            for counter in ("rx_bytes", "rx_errors", "rx_dropped", "tx_bytes", "tx_errors", "tx_dropped"):
                 count = _read(link / "statistics" / counter)
                 if count is not None:
                     yield f"link_{counter}_total", labels, count
@@ -217,6 +254,15 @@ class Agent:
             if value is not None and value > 0:
                 name = kind.read_text().strip() if kind.is_file() else zone.name
                 yield "sensor_celsius", {"sensor": name, "zone": zone.name}, value / 1000
+        for monitor in sorted((self._root / "sys/class/hwmon").glob("hwmon*")):
+            about = monitor / "name"
+            chip = about.read_text().strip() if about.is_file() else monitor.name
+            for probe in sorted(monitor.glob("temp*_input")):
+                value, label = _read(probe), probe.with_name(probe.name.replace("_input", "_label"))
+                if value is not None and value > 0:
+                    where = f"{monitor.name}/{probe.name.removesuffix('_input')}"
+                    said = {"label": label.read_text().strip()} if label.is_file() else {}
+                    yield "sensor_celsius", {"sensor": chip, "zone": where, **said}, value / 1000
 
     def _mac(self) -> Iterator[Line]:
         if self._system != "Darwin":
@@ -243,7 +289,7 @@ def rendered(lines: list[Line]) -> bytes:
         families.setdefault(name, []).append(line)
     out = []
     for name, members in families.items():
-        kind = "counter" if name.endswith("_total") and "bytes" not in name else "gauge"
+        kind = "counter" if name.endswith("_total") else "gauge"
         out += [f"# TYPE kvgate_device_{name} {kind}", *members]
     return "\n".join([*out, ""]).encode()
 

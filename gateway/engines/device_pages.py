@@ -6,6 +6,7 @@ NVML's (nvmlClocksEventReasons).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -34,6 +35,8 @@ _CARD: Final[Mapping[str, tuple[str, float]]] = {
     "DCGM_FI_DEV_POWER_USAGE": ("power_w", 1.0),
     "DCGM_FI_DEV_POWER_MGMT_LIMIT": ("power_limit_w", 1.0),
     "DCGM_FI_DEV_FB_FREE": ("memory_free_bytes", _MIB),
+    "DCGM_FI_DEV_FB_USED": ("memory_used_bytes", _MIB),
+    "DCGM_FI_DEV_FB_RESERVED": ("memory_reserved_bytes", _MIB),
     "DCGM_FI_DEV_FB_TOTAL": ("memory_total_bytes", _MIB),
     "DCGM_FI_DEV_GPU_UTIL": ("utilization", 0.01),
     "DCGM_FI_DEV_PCIE_LINK_GEN": ("pcie_gen", 1.0),
@@ -68,7 +71,9 @@ _FLAGS: Final = {
     for reason, word in _REASONS.items()
 }
 _THROTTLED: Final = "kvgate_device_throttled"
-_XIDS: Final = {"DCGM_FI_DEV_XID_ERRORS": "", "kvgate_device_xid": "xid"}
+_LAST_XID: Final = "DCGM_FI_DEV_XID_ERRORS"
+_XIDS: Final = ("DCGM_EXP_XID_ERRORS_COUNT", "kvgate_device_xid")
+"""Of the last minutes, by their label."""
 _HOST: Final = {
     "node_memory_MemAvailable_bytes": "memory_free_bytes",
     "node_memory_MemTotal_bytes": "memory_total_bytes",
@@ -76,7 +81,15 @@ _HOST: Final = {
     "kvgate_device_host_memory_total_bytes": "memory_total_bytes",
 }
 _LINKS: Final = {"node_network_speed_bytes": 8e-9, "kvgate_device_link_bits_per_second": 1e-9}
-_ALL: Final = (*_CARD, *_MASKS, *_FLAGS, _THROTTLED, *_XIDS, *_HOST, *_LINKS)
+_SENSORS: Final = {
+    "node_hwmon_temp_celsius": "chip",
+    "node_thermal_zone_temp": "type",
+    "kvgate_device_sensor_celsius": "sensor",
+}
+_PROCESSORS: Final = re.compile(r"coretemp|k10temp|zenpower|acpitz|x86_pkg_temp|thermal_zone|cpu|soc|macsmc")
+"""Sensors of what computes; the others are of disks and network cards."""
+_TROUBLE: Final = "kvgate_device_agent_trouble"
+_ALL: Final = (*_CARD, *_MASKS, *_FLAGS, _THROTTLED, _LAST_XID, *_XIDS, *_HOST, *_LINKS, *_SENSORS, _TROUBLE)
 _CARD_LABELS: Final = ("UUID", "uuid", "gpu")
 _LINK_LABELS: Final = ("device", "link")
 _VIRTUAL: Final = ("lo", "docker", "veth", "br-", "virbr", "cni", "flannel", "tun", "tap", "wg")
@@ -90,13 +103,20 @@ class DevicePage:
     throttled: dict[str, set[str]] = field(default_factory=dict)
     """Of cards that tell their reasons at all."""
     xids: set[int] = field(default_factory=set)
+    """Faults of the last minutes."""
+    last_xids: dict[str, int] = field(default_factory=dict)
+    """By card its last fault, however long ago; 0: none since the driver was loaded."""
     links: dict[str, float] = field(default_factory=dict)
     host: dict[str, float] = field(default_factory=dict)
+    heat: float | None = None
+    """Of the machine's own processor, where it has a sensor."""
+    troubles: list[str] = field(default_factory=list)
+    """Tools beside the device that say nothing, and why."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was found that is known here."""
-        return not (self.cards or self.throttled or self.links or self.host)
+        return not (self.cards or self.throttled or self.links or self.host or self.heat)
 
 
 def page_of(pages: Iterable[bytes], only: Mapping[str, str]) -> DevicePage:
@@ -123,12 +143,19 @@ def _take(found: DevicePage, family: str, sample: Sample) -> None:
     elif family in _FLAGS or family == _THROTTLED:
         word = _FLAGS.get(family) or labels.get("by", "")
         found.throttled.setdefault(card, set()).update({word} if value > 0.0 else ())
+    elif family == _LAST_XID:
+        found.last_xids[card] = int(value)
     elif family in _XIDS:
-        number = labels.get(_XIDS[family], "") if _XIDS[family] else str(int(value))
-        if number.isdigit() and int(number) > 0 and value > 0.0:
+        number = labels.get("xid", "")
+        if number.isdecimal() and int(number) > 0 and value > 0.0:
             found.xids.add(int(number))
     elif family in _HOST:
         found.host[_HOST[family]] = value
+    elif family in _SENSORS:
+        if 0.0 < value < 200.0 and _PROCESSORS.search(labels.get(_SENSORS[family], "").lower()):
+            found.heat = max(value, found.heat or 0.0)
+    elif family == _TROUBLE:
+        found.troubles.append(f"{labels.get('part', 'a tool')} {labels.get('why', 'says nothing')}")
     else:
         link = next((labels[key] for key in _LINK_LABELS if key in labels), "")
         if link and value > 0.0 and not link.startswith(_VIRTUAL):
@@ -137,13 +164,18 @@ def _take(found: DevicePage, family: str, sample: Sample) -> None:
 
 def reading_of(page: DevicePage, best_links: Mapping[str, float], at: float) -> DeviceReading | None:
     """One reading: of the card that fares worst, and of the link that is furthest below the best it was seen at
-    (`best_links`, Gb/s). None of an empty page. Where the cards tell no memory of their own, the machine's counts."""
+    (`best_links`, Gb/s). None of an empty page. Where the cards tell no memory or heat, the machine's count."""
     if page.is_empty:
         return None
     names = {*page.cards, *page.throttled}
     worst = max(names, key=lambda name: _badness(page, name), default=None)
     reading = DeviceReading(at=at, device=worst, xid_errors=frozenset(page.xids))
     figures: dict[str, float] = dict(page.cards.get(worst, {})) if worst is not None else {}
+    parts = [figures.pop(f"memory_{part}_bytes", None) for part in ("used", "reserved")]
+    if parts[0] is not None and "memory_free_bytes" in figures:
+        figures.setdefault("memory_total_bytes", figures["memory_free_bytes"] + parts[0] + (parts[1] or 0.0))
+    if page.heat is not None:
+        figures.setdefault("temperature_c", page.heat)
     if "memory_free_bytes" not in figures:
         figures |= page.host
     for whole in ("memory_free_bytes", "memory_total_bytes", "pcie_gen", "pcie_width"):

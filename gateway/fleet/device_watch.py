@@ -10,7 +10,7 @@ from gateway import clock
 from gateway.config.backends import TelemetrySpec
 from gateway.core.health.device_reading import DeviceReading
 from gateway.engines.adapter import Probe
-from gateway.engines.device_pages import page_of, reading_of
+from gateway.engines.device_pages import DevicePage, page_of, reading_of
 from gateway.fleet.probing import ProbeFailed, Prober, Target
 
 __all__ = ["DeviceWatch"]
@@ -19,6 +19,8 @@ log = logging.getLogger("kvgate.fleet")
 
 INTERVAL = 10.0
 _TIMEOUT = 4.0
+_FAULT_S = 600.0
+"""Seconds for which a card's last fault counts after it was first seen."""
 
 
 class DeviceWatch:
@@ -32,6 +34,8 @@ class DeviceWatch:
         self._backend = backend
         self._prober = prober
         self._best_links: dict[str, float] = {}
+        self._last_xids: dict[str, int] | None = None
+        self._faults: dict[int, float] = {}
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -75,12 +79,24 @@ class DeviceWatch:
             return
         for link, speed in page.links.items():
             self._best_links[link] = max(speed, self._best_links.get(link, 0.0))
-        reading = reading_of(page, self._best_links, clock.monotonic())
+        troubles += [f"agent: {trouble}" for trouble in page.troubles]
+        now = clock.monotonic()
+        self._add_new_faults(page, now)
+        reading = reading_of(page, self._best_links, now)
         if reading is not None:
             self.reading = reading
         elif pages:
             troubles.append("nothing known on the page" + (" for these labels" if self.spec.labels else ""))
         self._tell("; ".join(troubles) or None)
+
+    def _add_new_faults(self, page: DevicePage, now: float) -> None:
+        """A card's last fault may be weeks old: it counts if it came while this looked."""
+        if page.last_xids:
+            before = self._last_xids
+            if before is not None:
+                self._faults |= {xid: now for card, xid in page.last_xids.items() if xid not in (0, before.get(card))}
+            self._last_xids = (before or {}) | page.last_xids
+        page.xids |= {xid for xid, at in self._faults.items() if now - at < _FAULT_S}
 
     def _tell(self, trouble: str | None) -> None:
         if trouble != self.trouble:

@@ -78,11 +78,61 @@ def test_an_older_driver_knows_the_reasons_by_another_name(box: Path) -> None:
 
 
 def test_a_tool_that_hangs_is_given_up_and_that_is_told(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_agent, "WAIT_S", 0.05)
     monkeypatch.setattr(device_agent, "TOOL_S", 0.2)
     tool(box, "nvidia-smi", "exec /bin/sleep 60")
     page = Agent(box, "Linux").page()
     assert b'kvgate_device_agent_trouble{part="nvidia-smi",why="hangs"} 1' in page
     assert b"kvgate_device_host_memory_available_bytes" in page
+
+
+def test_a_tool_that_cannot_even_be_killed_is_started_once_and_keeps_nobody_waiting(
+    box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go, begun = threading.Event(), []
+
+    def inside_the_driver(command: tuple[str, ...], **_: object) -> None:
+        if command[0] == "nvidia-smi":
+            begun.append(command)
+            let_go.wait(10)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(subprocess, "run", inside_the_driver)
+    monkeypatch.setattr(device_agent, "WAIT_S", 0.05)
+    agent = Agent(box, "Linux")
+    for _ in range(3):
+        assert ("agent_trouble", {"part": "nvidia-smi", "why": "hangs"}, 1.0) in agent.lines()
+    assert len(begun) == 1
+    let_go.set()
+
+
+def test_what_a_slow_tool_said_meanwhile_is_told_at_the_next_look(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_agent, "WAIT_S", 0.02)
+    tool(box, "nvidia-smi", f"/bin/sleep 0.15; echo '{RTX}'")
+    agent = Agent(box, "Linux")
+    assert not any(name == "power_watts" for name, _, _ in agent.lines())
+    (run,) = (run for command, run in agent._tools._running.items() if command[0] == "nvidia-smi")
+    run.join(10)
+    for _ in range(2):
+        found = agent.lines()
+        assert any(name == "power_watts" for name, _, _ in found)
+        assert not any(name == "agent_trouble" for name, _, _ in found)
+
+
+def test_sensors_and_counters_are_told_by_their_names(box: Path) -> None:
+    for name, text in {
+        "hwmon/hwmon4/name": "k10temp", "hwmon/hwmon4/temp1_input": "83125", "hwmon/hwmon4/temp1_label": "Tctl",
+        "net/enp1s0/statistics/rx_bytes": "918273645",
+    }.items():  # fmt: skip
+        path = box / "sys/class" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    page = Agent(box, "Linux").page()
+    assert b'sensor_celsius{sensor="k10temp",zone="hwmon4/temp1",label="Tctl"} 83.125' in page
+    assert b'link_rx_bytes_total{link="enp1s0"} 918273645' in page
+    reading = reading_of(page_of([page], {}), {}, 0.0)
+    assert reading is not None
+    assert reading.temperature_c == 83.125
 
 
 def test_without_tools_there_is_what_the_system_tells_and_nothing_made_up(box: Path) -> None:
@@ -107,6 +157,7 @@ def test_an_amd_card_by_its_files(box: Path) -> None:
     for name, text in {
         "mem_info_vram_total": "17163091968", "mem_info_vram_used": "1163091968", "gpu_busy_percent": "40",
         "hwmon/hwmon3/temp1_input": "66000", "hwmon/hwmon3/power1_average": "210000000",
+        "hwmon/hwmon3/freq1_input": "1250000000", "pp_dpm_sclk": "0: 500Mhz\n1: 1250Mhz *\n2: 2500Mhz",
     }.items():  # fmt: skip
         path = box / "sys/class/drm/card1/device" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,6 +165,7 @@ def test_an_amd_card_by_its_files(box: Path) -> None:
     reading = reading_of(page_of([Agent(box, "Linux").page()], {}), {}, 0.0)
     assert reading is not None
     assert (reading.memory_free_bytes, reading.temperature_c, reading.power_w) == (16_000_000_000, 66, 210)
+    assert reading.clock == pytest.approx(0.5)
 
 
 def test_a_mac_by_its_own_tools(box: Path) -> None:

@@ -19,6 +19,8 @@ DCGM_FI_DEV_POWER_USAGE{gpu="1",UUID="GPU-bb",Hostname="rig"} 180.25
 DCGM_FI_DEV_CLOCK_THROTTLE_REASONS{gpu="0",UUID="GPU-aa",Hostname="rig"} 4
 DCGM_FI_DEV_CLOCK_THROTTLE_REASONS{gpu="1",UUID="GPU-bb",Hostname="rig"} 72
 DCGM_FI_DEV_FB_FREE{gpu="1",UUID="GPU-bb",Hostname="rig"} 512
+DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-bb",Hostname="rig"} 23721
+DCGM_FI_DEV_FB_RESERVED{gpu="1",UUID="GPU-bb",Hostname="rig"} 331
 DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="GPU-aa",Hostname="rig"} 0
 DCGM_FI_DEV_XID_ERRORS{gpu="1",UUID="GPU-bb",Hostname="rig"} 79
 DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-bb",Hostname="rig"} 97
@@ -51,14 +53,17 @@ def test_the_worst_card_counts_and_is_named() -> None:
     assert reading.throttled == {"hw_slowdown", "hw_thermal"}
     assert reading.clock == pytest.approx(810 / 2100)
     assert reading.memory_free_bytes == 512 * 2**20
-    assert reading.xid_errors == {79}
+    assert reading.memory_total_bytes == 24564 * 2**20
+    assert page_of([DCGM], {}).last_xids == {"GPU-aa": 0, "GPU-bb": 79}
+    assert reading.xid_errors == frozenset(), "the last one may be weeks old"
     assert reading.power_limit_w is None, "no figure there, but a number that says so"
 
 
 def test_labels_say_whose_samples_they_are() -> None:
     reading = reading_of(page_of([DCGM], {"gpu": "0"}), {}, 0.0)
     assert reading is not None
-    assert (reading.device, reading.throttled, reading.xid_errors) == ("GPU-aa", {"power_cap"}, frozenset())
+    assert (reading.device, reading.throttled) == ("GPU-aa", {"power_cap"})
+    assert page_of([DCGM], {"gpu": "0"}).last_xids == {"GPU-aa": 0}
     assert page_of([DCGM], {"Hostname": "other"}).is_empty
 
 
@@ -93,3 +98,31 @@ def test_bits_that_are_not_told_are_not_taken_for_none_set() -> None:
     reading = reading_of(page_of([b'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1000\n'], {}), {}, 0.0)
     assert reading is not None
     assert reading.throttled is None
+
+
+def test_faults_that_were_counted_lately_are_told_by_their_numbers() -> None:
+    counted = b'DCGM_EXP_XID_ERRORS_COUNT{gpu="0",UUID="GPU-aa",window_size_in_ms="300000",xid="79"} 1\n'
+    reading = reading_of(page_of([DCGM, counted], {}), {}, 0.0)
+    assert reading is not None
+    assert reading.xid_errors == {79}
+
+
+def test_where_no_card_tells_its_heat_the_processors_counts_and_no_disks() -> None:
+    node = b"""\
+node_hwmon_temp_celsius{chip="platform_coretemp_0",sensor="temp1"} 74
+node_hwmon_temp_celsius{chip="platform_coretemp_0",sensor="temp2"} 81
+node_hwmon_temp_celsius{chip="nvme_nvme0",sensor="temp1"} 92.85
+node_thermal_zone_temp{type="acpitz",zone="0"} 27.8
+"""
+    alone = reading_of(page_of([node], {}), {}, 0.0)
+    beside = reading_of(page_of([SPARK, node], {}), {}, 0.0)
+    assert alone is not None
+    assert beside is not None
+    assert (alone.temperature_c, beside.temperature_c) == (81, 52)
+    assert alone.clock is None
+
+
+def test_a_tool_of_the_agent_that_hangs_is_told() -> None:
+    page = page_of([b'kvgate_device_agent_trouble{part="nvidia-smi",why="hangs"} 1\n'], {})
+    assert page.is_empty
+    assert page.troubles == ["nvidia-smi hangs"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
+from gateway.config.backends import TelemetrySpec
 from gateway.core.degrading.phase import Phase
 from gateway.device_agent import Agent, _Server
+from gateway.engines.adapter import Answer, Probe
+from gateway.fleet.device_watch import DeviceWatch
+from gateway.fleet.probing import Prober, Target
 from tests.shell.engine_double import vllm
 from tests.shell.fixtures import Start
 
@@ -79,3 +83,20 @@ async def test_an_exporter_that_tells_nothing_is_visible_and_harms_nothing(
     assert row["device_reports"] == {"trouble": trouble}
     assert (await gateway.chat()).status == 200
     assert "agents-token-1" not in str(row)
+
+
+async def test_a_cards_last_fault_counts_if_it_came_while_somebody_looked() -> None:
+    class Exporter(Prober):
+        xid = 31
+
+        async def ask(self, target: Target, probes: Iterable[Probe], timeout: float) -> dict[str, Answer]:
+            page = b'DCGM_FI_DEV_GPU_TEMP{gpu="0"} 60\nDCGM_FI_DEV_XID_ERRORS{gpu="0"} %d\n' % self.xid
+            return {probe.key: Answer(200, "text/plain", page) for probe in probes}
+
+    exporter = Exporter()
+    watch = DeviceWatch("b1", TelemetrySpec(dcgm="http://127.0.0.1:9400"), exporter)
+    for xid, told in ((31, set()), (79, {79}), (79, {79})):
+        exporter.xid = xid
+        await watch.look()
+        assert watch.reading is not None
+        assert watch.reading.xid_errors == told
