@@ -17,6 +17,7 @@ def test_a_fleet_of_unlike_replicas() -> None:
         "engine": "vllm",
         "model": "moe-30b-a3b",
     }
+    one["model"] = "moe-30b-a3b"
     other = one | {"name": "b", "url": "http://127.0.0.1:21001", "device": "rtx-pro-6000", "engine": "sglang"}
     replicas = [one, other]
     plan = compile_policy(load(yaml.safe_dump(config_of({"replicas": replicas}, 21060, 8.0))).policy)
