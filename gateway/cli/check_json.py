@@ -55,6 +55,7 @@ def _backend(one: BackendReport) -> dict[str, Any]:
         "sequence_tokens": held.charge.most,
         "weights_bytes": held.weights_bytes,
         "sources": dict(held.sources),
+        "device_reports": dict(one.device_reports) if one.device_reports is not None else None,
         "notes": list(one.notes),
         "doubts": [{"message": what, "hint": hint} for what, hint in one.doubts],
         "mismatches": [each.as_json() for each in one.mismatches],

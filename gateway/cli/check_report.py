@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from gateway.config.capacity import Capacity, capacity
 from gateway.config.comparing import Told, mismatches
@@ -37,7 +38,8 @@ class BackendReport:
     """One backend. `asked` is None when its engine was not asked, "" when it answered, else why not.
 
     `doubts`: figures that admission does not rest on, with what to do; `mismatches`: large differences between what its
-    engine tells and what was to be expected.
+    engine tells and what was to be expected. `device_reports`: what its telemetry told; None: it has none, or nobody
+    asked.
     """
 
     backend: Backend
@@ -48,6 +50,7 @@ class BackendReport:
     notes: tuple[str, ...] = ()
     doubts: tuple[tuple[str, str], ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
+    device_reports: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,19 @@ class Report:
     reach: tuple[tuple[Label, tuple[str, ...]], ...]
 
 
-def report(policy: Policy, asked: Mapping[str, Facts | str] | None) -> Report:
-    """What a policy means; `asked` is what engines said, by backend name (a str: why not), None if not asked."""
+def report(
+    policy: Policy, asked: Mapping[str, Facts | str] | None, devices: Mapping[str, Mapping[str, Any]] | None = None
+) -> Report:
+    """What a policy means; `asked` is what engines said, by backend name (a str: why not), None if not asked.
+
+    `devices`: what telemetry told, by backend name.
+    """
     plan = compile_policy(policy)
     backends = tuple(
-        _backend(known, address, None if asked is None else asked.get(known.name, "was not asked"))
+        replace(
+            _backend(known, address, None if asked is None else asked.get(known.name, "was not asked")),
+            device_reports=(devices or {}).get(known.name),
+        )
         for known, address in zip(plan.backends, endpoints(policy).values(), strict=True)
     )
     routes = plan.routes.values() or [_own_route(model, plan.default_label) for model in _models(backends)]

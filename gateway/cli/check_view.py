@@ -14,6 +14,7 @@ from rich.text import Text
 
 from gateway.cli.check_problems import counted, indented, list_problems
 from gateway.cli.check_report import LENGTHS, BackendReport, ModelReport, Report, RouteReport, Step
+from gateway.cli.device_words import device_is_odd, device_words
 from gateway.cli.fitted_table import empty_table, fitted
 from gateway.config.load import Loaded
 from gateway.config.memory import weight_copies
@@ -119,6 +120,9 @@ def _backend_lines(console: Console, one: BackendReport) -> None:
     console.print(line)
     if one.asked:
         console.print(indented(Text(f"its engine: {one.asked}; the figures are from this file alone", "yellow"), 4))
+    if one.device_reports is not None:
+        style = "yellow" if device_is_odd(one.device_reports) else "dim"
+        console.print(indented(Text(f"its device: {device_words(one.device_reports)}", style), 4))
     for what, hint in one.doubts:
         console.print(indented(Text.assemble((f"! {what}", "yellow"), f" → {hint}"), 4))
     for odd in one.mismatches:

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from gateway.cli.admin_client import AdminClient, NoAnswer, add_admin_option
+from gateway.cli.device_words import device_words
 from gateway.cli.printable import printable
 from gateway.cli.terminal import Terminal
 from gateway.cli.top_words import plain, span
@@ -96,7 +97,7 @@ def _beside(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"its engine has told nothing of its load for {span(age)}"
     told = row.get("device_reports")
     if isinstance(told, Mapping):
-        yield _device(told)
+        yield f"its device: {plain(device_words(told))}"
     for phase in ("prefill", "decode"):
         factor = row.get(f"{phase}_factor")
         if isinstance(factor, int | float) and factor > _SLOWER:
@@ -107,20 +108,6 @@ def _beside(row: Mapping[str, Any]) -> Iterator[str]:
     for odd in row.get("mismatches") or ():
         if isinstance(odd, Mapping) and odd.get("fact"):
             yield f"{plain(str(odd['fact']))} is not what was expected: see kvgate check"
-
-
-def _device(told: Mapping[str, Any]) -> str:
-    """What its devices report, in a line."""
-    if told.get("age_seconds") is None:
-        return f"its device telemetry tells nothing: {plain(str(told.get('trouble') or 'not yet'))}"
-    units = (
-        ("sm_clock_mhz", "{:.0f} MHz", 1.0), ("temperature_c", "{:.0f} °C", 1.0), ("power_w", "{:.0f} W", 1.0),
-        ("memory_free_bytes", "{:.1f} GiB free", 2.0**-30), ("link_gbps", "{:g} Gb/s", 1.0),
-    )  # fmt: skip
-    figures = [text.format(told[key] * by) for key, text, by in units if isinstance(told.get(key), int | float)]
-    held = [plain(str(word)) for word in told.get("throttled") or ()]
-    said = f"its device says {', '.join(figures) or 'nothing of use'}"
-    return f"{said}, held by {', '.join(held)}" if held else said
 
 
 def _cause(row: Mapping[str, Any]) -> Mapping[str, Any]:

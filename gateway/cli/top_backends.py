@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from gateway.cli.device_words import device_is_odd, device_words
 from gateway.cli.top_bars import Bar, Part
 from gateway.cli.top_rates import Rates
 from gateway.cli.top_table import Column, table
@@ -115,6 +116,9 @@ def _oddities(row: _Row) -> Iterator[tuple[str, str]]:
     ]
     if slow:
         yield "yellow", f"slower than predicted: {', '.join(slow)}"
+    device = row.get("device_reports")
+    if isinstance(device, Mapping):
+        yield "yellow" if device_is_odd(device) else "dim", f"device: {device_words(device)}"
     waiting = row.get("waiting_for") or {}
     shown = [f"{reason_words(why)} {number}" for why, number in waiting.items() if why not in ("not_served", "down")]
     if shown:

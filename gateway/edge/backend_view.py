@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from gateway.core.degrading.causes import ADVICE, SENTENCES, Cause
@@ -131,14 +130,9 @@ def _devices(member: Member, now: float) -> dict[str, Any] | None:
         return None
     reading = member.reading(now)
     if reading is None:
-        return {"trouble": watch.trouble}
-    figures = {key: value for key, value in asdict(reading).items() if key not in ("at", "throttled", "xid_errors")}
-    return figures | {
-        "age_seconds": _seconds(now - reading.at),
-        "throttled": sorted(reading.throttled) if reading.throttled is not None else None,
-        "xid_errors": sorted(reading.xid_errors),
-        "trouble": watch.trouble,
-    }
+        stale = {"age_seconds": _seconds(now - watch.reading.at)} if watch.reading is not None else {}
+        return stale | {"trouble": watch.trouble}
+    return reading.as_json() | {"age_seconds": _seconds(now - reading.at), "trouble": watch.trouble}
 
 
 def _cause(member: Member, now: float) -> dict[str, Any] | None:

@@ -51,7 +51,9 @@ class DeviceWatch:
 
     async def _run(self) -> None:
         while True:
+            before = self.trouble
             await self.look()
+            self._tell(before)
             await asyncio.sleep(INTERVAL)
 
     async def look(self) -> None:
@@ -59,7 +61,7 @@ class DeviceWatch:
         pages, troubles = [], []
         for kind, url in self.spec.addresses():
             parts = urlsplit(url)
-            key = self.spec.key.reveal() if kind == "agent" and self.spec.key is not None else None
+            key = self._key() if kind == "agent" else None
             credential = ("Authorization", f"Bearer {key}") if key else None
             target = Target(self._backend, f"{parts.scheme}://{parts.netloc}", credential)
             probe = Probe("GET", parts.path or "/metrics")
@@ -75,7 +77,7 @@ class DeviceWatch:
         try:
             page = await asyncio.to_thread(page_of, pages, dict(self.spec.labels))
         except (ValueError, OverflowError):
-            log.exception("backend %s: unreadable device telemetry", self._backend)
+            self.trouble = "its page can't be read"
             return
         for link, speed in page.links.items():
             self._best_links[link] = max(speed, self._best_links.get(link, 0.0))
@@ -87,7 +89,11 @@ class DeviceWatch:
             self.reading = reading
         elif pages:
             troubles.append("nothing known on the page" + (" for these labels" if self.spec.labels else ""))
-        self._tell("; ".join(troubles) or None)
+        self.trouble = "; ".join(troubles) or None
+
+    def _key(self) -> str | None:
+        key = self.spec.key
+        return key.reveal() if key is not None and not key.missing else None
 
     def _add_new_faults(self, page: DevicePage, now: float) -> None:
         """A card's last fault may be weeks old: it counts if it came while this looked."""
@@ -98,10 +104,10 @@ class DeviceWatch:
             self._last_xids = (before or {}) | page.last_xids
         page.xids |= {xid for xid, at in self._faults.items() if now - at < _FAULT_S}
 
-    def _tell(self, trouble: str | None) -> None:
-        if trouble != self.trouble:
-            self.trouble = trouble
-            if trouble is None:
-                log.info("backend %s: its device tells how it fares", self._backend)
-            else:
-                log.warning("backend %s: device telemetry: %s", self._backend, trouble)
+    def _tell(self, before: str | None) -> None:
+        if self.trouble == before:
+            return
+        if self.trouble is None:
+            log.info("backend %s: its device tells how it fares", self._backend)
+        else:
+            log.warning("backend %s: device telemetry: %s", self._backend, self.trouble)

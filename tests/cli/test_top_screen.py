@@ -96,6 +96,32 @@ def test_a_quiet_backend_has_no_remarks() -> None:
     assert lines[lines.index(line_of(lines, "● rig")) + 1] == ""
 
 
+def test_what_a_device_says_of_itself() -> None:
+    told = {
+        "device": "GPU-bb", "sm_clock_mhz": 810.0, "max_sm_clock_mhz": 2100.0, "temperature_c": 88.0, "power_w": 180.3,
+        "power_limit_w": None, "memory_free_bytes": 2**29, "memory_total_bytes": 24 * 2**30, "link_gbps": 200.0,
+        "max_link_gbps": 200.0, "throttled": ["power_cap"], "xid_errors": [], "trouble": None, "age_seconds": 3.0,
+    }  # fmt: skip
+    words = "810 of 2,100 MHz, 88 °C, 180 W, 0.5 of 24 GiB free, 200 of 200 Gb/s link, slowed by power_cap, by GPU-bb"
+    hot = told | {"throttled": ["hw_thermal"], "xid_errors": [79], "trouble": "node: Connection refused"}
+    lines = printed(
+        View(
+            frame(
+                backend(device_reports=told),
+                backend("hot", device_reports=hot),
+                backend("stale", device_reports={"age_seconds": 75.2, "trouble": "agent: no answer within 4 s"}),
+                backend("new", device_reports={"trouble": None}),
+            )
+        ),
+        200,
+    )
+    assert f"  · rig device: {words}" in lines
+    line = line_of(lines, "  ▲ hot device")
+    assert "slowed by hw_thermal, Xid 79, by GPU-bb, not told: node: Connection refused" in line
+    assert "  ▲ stale device: nothing for 75 s, not told: agent: no answer within 4 s" in lines
+    assert "  · new device: nothing told yet" in lines
+
+
 def test_why_a_request_waits() -> None:
     assert why_text(waiter()) == "KV full: rig; slots full: spark; down: mac"
     assert why_text(

@@ -34,10 +34,16 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 
 
 def asked(
-    path: Path, answers: dict[str, Facts | str], capsys: pytest.CaptureFixture[str], *, as_json: bool = False
+    path: Path,
+    answers: dict[str, Facts | str],
+    capsys: pytest.CaptureFixture[str],
+    *,
+    as_json: bool = False,
+    devices: dict[str, dict[str, Any]] | None = None,
 ) -> Any:
     arguments = type("Arguments", (), {"file": path, "json": as_json, "offline": False})
-    assert check.run(arguments, lambda endpoints: {e.name: answers[e.name] for e in endpoints}) == 0
+    told = devices or {}
+    assert check.run(arguments, lambda endpoints: {e.name: answers[e.name] for e in endpoints}, lambda _: told) == 0
     out = capsys.readouterr().out
     return json.loads(out) if as_json else out
 
@@ -174,6 +180,18 @@ class TestAskingEngines:
         rig, spark = answer["backends"]
         assert (rig["reachable"], rig["error"]) == (False, "is loading its model")
         assert (spark["reachable"], spark["error"], spark["slots"], spark["block"]) == (True, None, 12, 1568)
+
+    def test_what_its_device_tells_is_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
+        told = {
+            "rig": {"device": "0", "temperature_c": 71.0, "trouble": None},
+            "spark": {"trouble": "dcgm: status 404"},
+        }
+        answers: dict[str, Facts | str] = {"rig": "connection refused", "spark": self.FOUND}
+        rows = [line.strip() for line in asked(CONFIG / "smallest.yaml", answers, capsys, devices=told).splitlines()]
+        assert "its device: 71 °C" in rows
+        assert "its device: not told: dcgm: status 404" in rows
+        listed = asked(CONFIG / "smallest.yaml", answers, capsys, devices=told, as_json=True)["backends"]
+        assert [each["device_reports"] for each in listed] == [told["rig"], told["spark"]]
 
     def test_what_its_engine_tells_otherwise_is_shown_with_both_figures(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
+from gateway import clock
+from gateway.cli.ask_devices import ask_devices
 from gateway.config.backends import TelemetrySpec
+from gateway.config.endpoint import endpoints
+from gateway.config.load import load
 from gateway.core.degrading.phase import Phase
+from gateway.core.health.device_reading import DeviceReading
 from gateway.device_agent import Agent, _Server
 from gateway.engines.adapter import Answer, Probe
 from gateway.fleet.device_watch import DeviceWatch
@@ -100,3 +106,37 @@ async def test_a_cards_last_fault_counts_if_it_came_while_somebody_looked() -> N
         await watch.look()
         assert watch.reading is not None
         assert watch.reading.xid_errors == told
+
+
+def test_check_asks_the_devices_once_and_says_what_it_found(
+    agent: tuple[str, Card],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("AGENT_TOKEN", "agents-token-1")
+    document = """
+backends:
+  - {name: a, url: "http://127.0.0.1:8", engine: vllm, telemetry: {agent: "%s", key: "${env.AGENT_TOKEN}"}}
+  - {name: b, url: "http://127.0.0.1:7", engine: vllm, telemetry: {agent: "%s", key: "${env.NO_SUCH_TOKEN}"}}
+  - {name: c, url: "http://127.0.0.1:6", engine: vllm}
+"""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(document % (agent[0], agent[0]))
+    policy = load(file, lenient=True).policy
+    told = ask_devices(tuple(endpoints(policy).values()))
+    assert (told["a"]["temperature_c"], told["a"]["trouble"]) == (87.0, None)
+    assert told["b"] == {"trouble": "agent: status 401"}
+    assert set(told) == {"a", "b"}
+    assert not caplog.records, "it is told on the screen"
+
+
+async def test_what_is_too_old_shows_its_age_and_says_nothing_else(start: Start, agent: tuple[str, Card]) -> None:
+    gateway = await start({"b1": vllm()}, b1={"telemetry": f"{{agent: '{agent[0]}'}}"})
+    member = gateway.app.roster["b1"]
+    await gateway.until(lambda: member.devices is not None and member.devices.trouble is not None)
+    assert member.devices is not None
+    member.devices.reading = DeviceReading(at=clock.monotonic() - 61.0, temperature_c=99.0)
+    (row,) = (await gateway.admin("/admin/backends"))["backends"]
+    assert row["device_reports"]["age_seconds"] >= 61.0
+    assert "temperature_c" not in row["device_reports"]

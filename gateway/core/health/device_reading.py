@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 __all__ = ["READING_LIFE", "DeviceReading"]
 
@@ -50,3 +51,9 @@ class DeviceReading:
         if self.utilization is not None and self.utilization < _IDLE:
             return None
         return self.sm_clock_mhz / self.max_sm_clock_mhz
+
+    def as_json(self) -> dict[str, Any]:
+        """All that it says but when; what it doesn't say is null."""
+        told = {key: value for key, value in asdict(self).items() if key != "at"}
+        held = sorted(self.throttled) if self.throttled is not None else None
+        return told | {"throttled": held, "xid_errors": sorted(self.xid_errors)}
