@@ -157,8 +157,12 @@ class TelemetrySpec(Spec):
     """`kvgate device-agent`, or its file alone: all of it."""
     key: SecretText | None = None
     """The agent's token, as ${env.NAME} or ${file:/path}."""
-    labels: Annotated[dict[str, str], Field(default_factory=dict)]
-    """Which samples are this backend's, where an exporter serves several: {gpu: "0"}."""
+    labels: Annotated[dict[str, str | list[str]], Field(default_factory=dict, examples=[{"gpu": ["0", "1"]}])]
+    """Which samples are this backend's, where an exporter serves several: {gpu: "0"}, {gpu: ["0", "1"]}."""
+
+    def wanted(self) -> dict[str, tuple[str, ...]]:
+        """By label the values that samples of this backend may have."""
+        return {key: (said,) if isinstance(said, str) else tuple(said) for key, said in self.labels.items()}
 
     def addresses(self) -> tuple[tuple[str, str], ...]:
         """(kind, URL) of each exporter."""

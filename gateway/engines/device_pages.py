@@ -7,7 +7,7 @@ NVML's (nvmlClocksEventReasons).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -119,14 +119,14 @@ class DevicePage:
         return not (self.cards or self.throttled or self.links or self.host or self.heat)
 
 
-def page_of(pages: Iterable[bytes], only: Mapping[str, str]) -> DevicePage:
-    """What is in these pages; `only`: labels that a sample must have if it has them at all, where one exporter serves
-    several boxes or cards. Proportional to the pages' length: a DCGM page is 20 kB a card."""
+def page_of(pages: Iterable[bytes], only: Mapping[str, Collection[str]]) -> DevicePage:
+    """What is in these pages; `only`: by label the values that a sample may have if it has the label at all, where one
+    exporter serves several boxes or cards. Proportional to the pages' length: a DCGM page is 20 kB a card."""
     found = DevicePage()
     for page in pages:
         for family, told in samples(page, _ALL).items():
             for sample in told:
-                if all(sample.labels.get(key, value) == value for key, value in only.items()):
+                if all(key not in sample.labels or sample.labels[key] in values for key, values in only.items()):
                     _take(found, family, sample)
     return found
 

@@ -75,7 +75,7 @@ class DeviceWatch:
             else:
                 troubles.append(f"{kind}: status {answer.status}")
         try:
-            page = await asyncio.to_thread(page_of, pages, dict(self.spec.labels))
+            page = await asyncio.to_thread(page_of, pages, self.spec.wanted())
         except (ValueError, OverflowError):
             self.trouble = "its page can't be read"
             return

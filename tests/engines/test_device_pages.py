@@ -60,11 +60,14 @@ def test_the_worst_card_counts_and_is_named() -> None:
 
 
 def test_labels_say_whose_samples_they_are() -> None:
-    reading = reading_of(page_of([DCGM], {"gpu": "0"}), {}, 0.0)
+    reading = reading_of(page_of([DCGM], {"gpu": ["0"]}), {}, 0.0)
     assert reading is not None
     assert (reading.device, reading.throttled) == ("GPU-aa", {"power_cap"})
-    assert page_of([DCGM], {"gpu": "0"}).last_xids == {"GPU-aa": 0}
-    assert page_of([DCGM], {"Hostname": "other"}).is_empty
+    assert page_of([DCGM], {"gpu": ["0"]}).last_xids == {"GPU-aa": 0}
+    assert page_of([DCGM], {"Hostname": ["other"]}).is_empty
+    assert set(page_of([DCGM, SPARK], {"gpu": ["1", "2"]}).cards) == {"GPU-bb", "gb10"}, (
+        "this label the other one lacks"
+    )
 
 
 def test_several_pages_make_one_reading_and_the_machines_memory_stands_in() -> None:

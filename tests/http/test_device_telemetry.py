@@ -76,7 +76,7 @@ async def test_heat_is_named_where_the_device_tells_of_it(
     [
         ("{agent: 'http://127.0.0.1:9/metrics'}", "agent: Connection refused"),
         ("{agent: '%s'}", "agent: status 401"),
-        ("{dcgm: '%s', labels: {gpu: '3'}}", "dcgm: status 401"),
+        ("{dcgm: '%s', labels: {gpu: ['0', '3']}}", "dcgm: status 401"),
     ],
 )
 async def test_an_exporter_that_tells_nothing_is_visible_and_harms_nothing(
