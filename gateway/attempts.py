@@ -147,8 +147,9 @@ class Attempts:
         def fields() -> tuple[tuple[str, str], ...]:
             ttft, request = meter.ttft, lease.request
             found = answer_headers(
-                lease.decision, lease.backend, request.id, lease.queued, ttft, out.dropped, lease.ahead
-            )
+                lease.decision, lease.backend, request.id, lease.queued, ttft, out.dropped, lease.ahead,
+                self._leases.roster.wrong,
+            )  # fmt: skip
             return (*found, *self._fields(inbound))
 
         def first_token() -> None:

@@ -92,7 +92,7 @@ class Application:
         self.audit: Audit | None = None
         if audit is not None:
             self.audit = Audit(RotatingFile(audit.path, size=audit.size, count=audit.keep), self.roster.off_premises)
-        self.chronicle = Chronicle(self.metrics, self.journal, self.audit)
+        self.chronicle = Chronicle(self.metrics, self.journal, self.audit, lambda: self.roster.wrong)
         self.leases = Leases(plan, roster=self.roster, store=MemoryStore(), experience=Experience())
         kept = settings.learned
         experience = self.leases.experience

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway import clock
@@ -31,7 +32,15 @@ class Chronicle:
     Nothing here waits, and no prompt text comes by.
     """
 
-    def __init__(self, metrics: Metrics, journal: Journal, audit: Audit | None = None) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        journal: Journal,
+        audit: Audit | None = None,
+        causes: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """`causes`: what is wrong with backends now, by name."""
+        self._causes = causes
         self._metrics = metrics
         self._journal = journal
         self._audit = audit
@@ -47,7 +56,7 @@ class Chronicle:
 
     def decided(self, request: Request, decision: Decision) -> None:
         """A decision that ends the wait."""
-        self._journal.decided(request, decision)
+        self._journal.decided(request, decision, self._causes())
         if self._audit is not None:
             self._audit.decided(request, decision)
         if decision.verdict is Verdict.ADMIT:

@@ -5,11 +5,12 @@ A member for each backend, read as a snapshot, written by probes and by what req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from gateway.config.endpoint import Endpoint
 from gateway.core.concurrency import objectives
 from gateway.core.decision import Decision
+from gateway.core.degrading.causes import FINE, Cause
 from gateway.core.degrading.judging import Verdict
 from gateway.core.degrading.phase import Phase
 from gateway.core.failure import FailureKind
@@ -38,6 +39,8 @@ class Roster:
 
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
+        self.wrong: Mapping[str, Cause] = {}
+        """What is wrong with members, by name; replaced, never changed."""
 
     def __iter__(self) -> Iterator[Member]:
         return iter(tuple(self._members.values()))
@@ -133,7 +136,11 @@ class Roster:
         """What is wrong with it, by all that is seen of it now."""
         member = self._members[name]
         peers = (self._members[peer] for peer in self._peers(member))
-        return member.condition.judged(signs_of(member, peers, totals, now), now)
+        verdict = member.condition.judged(signs_of(member, peers, totals, now), now)
+        if self.wrong.get(name, Cause.NONE) is not verdict.cause:
+            others = {other: cause for other, cause in self.wrong.items() if other != name and other in self._members}
+            self.wrong = others if verdict.cause in FINE else {**others, name: verdict.cause}
+        return verdict
 
     def tells_running(self, name: str, now: float) -> bool:
         """Whether its engine tells how many requests it runs, and did so lately."""

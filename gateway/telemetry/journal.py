@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,6 +21,9 @@ _DECISIONS = 8
 """Decisions kept for one request: the first, and the last of them; a long wait is decided on many times."""
 
 
+NOTHING_WRONG: Mapping[str, str] = {}
+
+
 @dataclass(slots=True)
 class _Entry:
     at: float
@@ -28,10 +32,15 @@ class _Entry:
     settled: Settled | None = None
     failures: dict[int, FailureKind] = field(default_factory=dict)
     """How the attempt under a decision failed, by the decision's identity."""
+    causes: Mapping[str, str] = field(default_factory=dict)
+    """What was wrong with backends when it was last decided upon, by name."""
 
     def record(self) -> Record:
         failures = [self.failures.get(id(decision)) for decision in self.decisions]
-        return entry_record(self.at, self.request, self.decisions, self.settled, failures)
+        record = entry_record(self.at, self.request, self.decisions, self.settled, failures)
+        return (
+            {**record, "causes": {name: str(cause) for name, cause in self.causes.items()}} if self.causes else record
+        )
 
 
 class Journal:
@@ -55,14 +64,17 @@ class Journal:
         """Lines that the file did not get: its queue was full or the disk refused."""
         return self._writer.dropped if self._writer is not None else 0
 
-    def decided(self, request: Request, decision: Decision) -> None:
-        """Keep a decision; a retry's or a waiting request's next one joins the earlier ones of the same id."""
+    def decided(self, request: Request, decision: Decision, causes: Mapping[str, str] = NOTHING_WRONG) -> None:
+        """Keep a decision; a retry's or a waiting request's next one joins the earlier ones of the same id.
+
+        `causes`: what is wrong with backends now, by name.
+        """
         entry = self._entries.get(request.id)
         if entry is None:
             entry = self._entries[request.id] = _Entry(clock.wall(), request)
             if len(self._entries) > self._capacity:
                 self._entries.popitem(last=False)
-        entry.request = request
+        entry.request, entry.causes = request, causes
         if len(entry.decisions) >= _DECISIONS:
             entry.failures.pop(id(entry.decisions.pop(1)), None)
         entry.decisions.append(decision)

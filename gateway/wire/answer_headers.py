@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gateway.core.decision import Decision
 from gateway.core.lease import Ahead
 
 __all__ = ["answer_headers"]
+
+_NOTHING: Mapping[str, str] = {}
 
 
 def answer_headers(
@@ -16,11 +20,13 @@ def answer_headers(
     ttft: float | None,
     dropped: tuple[str, ...] = (),
     ahead: Ahead | None = None,
+    causes: Mapping[str, str] = _NOTHING,
 ) -> tuple[tuple[str, str], ...]:
     """Return `x-kvgate-*` and `server-timing` (milliseconds, as the field's standard has it).
 
     `queued` seconds in the gateway; `ttft` seconds from sending to the first token, None while it is not known.
     `dropped`: members of the request's body that the engine did not get. `ahead`: who stood before it in the queue.
+    `causes`: what is wrong with backends, by name; told of those of the model asked for when another one answers.
     """
     timing = [f"queue;dur={queued * 1000:.1f}"]
     if decision.predicted_prefill:
@@ -38,7 +44,9 @@ def answer_headers(
             ("x-kvgate-queue", f"ahead={ahead.requests}, predicted={_within(ahead.seconds)}, waited={queued:.1f}")
         )
     if decision.tier > 0:
-        fields.append(("x-kvgate-fallback", decision.model or ""))
+        first = [candidate.backend for candidate in decision.trace.candidates if candidate.tier == 0]
+        because = "".join(f"; {name}={causes[name]}" for name in dict.fromkeys(first) if name in causes)
+        fields.append(("x-kvgate-fallback", (decision.model or "") + because))
     if decision.footprint is not None and decision.footprint.max_tokens is not None:
         fields.append(("x-kvgate-max-tokens", str(decision.footprint.max_tokens)))
     if dropped:

@@ -267,7 +267,7 @@ async def test_a_fallback_answers_under_its_own_name_when_no_backend_of_the_firs
     reply = await gateway.chat(model="m")
     assert reply.status == 200
     assert reply.json["model"] == "small"
-    assert reply.headers["x-kvgate-fallback"] == "small"
+    assert reply.headers["x-kvgate-fallback"].partition(";")[0] == "small"
     assert (await gateway.ask(chat(model="m"), x_allow_fallback="other, small")).json["model"] == "small"
     assert (await gateway.ask(chat(model="m"), x_allow_fallback="big")).status == 503
     assert (await gateway.ask(chat(model="m"), x_allow_fallback="smal")).status == 400
@@ -280,3 +280,18 @@ async def test_garbage_in_place_of_a_status_line_is_tried_elsewhere(start: Start
     gateway = await start(engines, b2=SECOND)
     assert (await gateway.chat()).status == 200
     assert asked(*engines.values()) == [1, 1]
+
+
+async def test_why_another_model_answers_is_told_to_the_client_and_the_journal(start: Start) -> None:
+    first, second = vllm(says("large"), model="large"), vllm(says("small"), model="small")
+    rest = "models: [{name: large, serves: large, fallback: [small]}, {name: small, serves: small}]"
+    gateway = await start({"b1": first, "b2": second}, rest=rest)
+    assert first._server is not None
+    first._server.close()
+    await gateway.until(lambda: gateway.app.roster.wrong.get("b1") == "dead")
+    reply = await gateway.chat(model="large")
+    assert reply.headers["x-kvgate-fallback"] == "small; b1=dead"
+    record = await gateway.admin(f"/admin/decisions/{reply.headers['x-kvgate-decision']}")
+    assert record["causes"] == {"b1": "dead"}
+    usual = await gateway.chat(model="small")
+    assert "x-kvgate-fallback" not in usual.headers

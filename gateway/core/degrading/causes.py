@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["ADVICE", "SENTENCES", "Cause"]
+__all__ = ["ADVICE", "FINE", "SENTENCES", "Cause"]
 
 
 class Cause(StrEnum):
@@ -27,6 +27,9 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
     QUEUEING = "queueing"
 
+
+FINE = frozenset((Cause.NONE, Cause.QUEUEING))
+"""Those that are no fault."""
 
 SENTENCES: dict[Cause, str] = {
     Cause.NONE: "nothing is wrong that can be seen from here",
