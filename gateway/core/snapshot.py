@@ -75,6 +75,8 @@ class BackendView:
     retry_at: float | None = None
     """When the breaker lets a trial through."""
     limited_by: LimitedBy = LimitedBy.SLOTS
+    strained: bool = False
+    """Whether it preempts, or ran out of memory lately."""
     """Where `slots` comes from."""
     awaited: int = 0
     awaited_kv: int = 0

@@ -16,6 +16,7 @@ from gateway.config.offers import Detected, serving
 from gateway.core.backend import Backend, Offer
 from gateway.core.bounds import LimitedBy
 from gateway.core.concurrency import BatchCap, GradientLimit, objectives
+from gateway.core.degrading.causes import Cause
 from gateway.core.degrading.condition import Condition
 from gateway.core.degrading.judging import SILENT
 from gateway.core.headroom import Range, range_of
@@ -240,6 +241,7 @@ class Member:
             overcommitted=totals.overcommitted,
             retry_at=retry_at,
             limited_by=limited_by,
+            strained=self.condition.verdict.cause is Cause.MEMORY,
             busy_with=self.busy_with if totals.running else None,
             kept=(self.facts.slots if self.facts is not None else None) or room.slots,
         )

@@ -191,6 +191,18 @@ def test_nobody_waits_for_kv_that_is_not_scarce_or_that_it_needs_little_of() -> 
     assert ScarceKv().check(scarce(request(prompt=30_000), running=0)) is None
 
 
+def test_a_backend_that_ran_out_of_memory_takes_no_long_new_prompt_however_much_others_have() -> None:
+    def strained(asked: Request) -> Weighing:
+        made = scarce(asked, others_free=True)
+        made.view.strained = True
+        return made
+
+    assert ScarceKv().check(strained(request(prompt=30_000))) is Reason.KV_SCARCE
+    assert ScarceKv().check(strained(request(prompt=20_000))) is None
+    resident = request(prompt=30_000, hits={"a": hit(0.9)})
+    assert ScarceKv().check(strained(resident)) is None
+
+
 def test_scarce_kv_never_cuts_off_a_conversation_nor_holds_anybody_for_ever() -> None:
     resident = replace(request(prompt=30_000), hits={"b": hit(0.9)})
     assert ScarceKv().check(scarce(resident)) is None

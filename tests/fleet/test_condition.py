@@ -68,7 +68,9 @@ def test_preemptions_that_an_engine_counts_name_memory() -> None:
     for second, count in ((0.0, 10.0), (5.0, 10.0), (10.0, 20.0)):
         roster.sampled("a", Load(preemptions=count), IDLE, NOW + second)
     assert roster.judge("a", IDLE, NOW + 10.0).cause is Cause.MEMORY
+    assert seen(roster).strained
     assert roster.judge("a", IDLE, NOW + 80.0).cause is Cause.NONE
+    assert not seen(roster).strained
 
 
 def test_a_backend_that_is_back_has_its_slots_by_and_by() -> None:

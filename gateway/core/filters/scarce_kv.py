@@ -18,7 +18,8 @@ class ScarceKv:
     """Keeps what is left of the fleet's cache for conversations that are under way (algorithms 2.7).
 
     A new prompt that wants more than a share of one pool waits; those of spared classes do not, nor one that has waited
-    for longer than the aging limit, nor one that finds the backend idle. A conversation is never cut off from its
+    for longer than the aging limit, nor one that finds the backend idle. So it is on a backend that preempts or ran out
+    of memory, however much others have left. A conversation is never cut off from its
     cache: that would be read again elsewhere.
     """
 
@@ -28,7 +29,9 @@ class ScarceKv:
         if view.pool <= 0 or not view.running:
             return None
         allowed = int(view.pool * ask.plan.pressure.context)
-        if candidate.kv <= allowed or ask.aged or ask.klass.spared or ask.resident >= _RESIDENT or not ask.scarce:
+        if candidate.kv <= allowed or ask.aged or ask.klass.spared or ask.resident >= _RESIDENT:
+            return None
+        if not view.strained and not ask.scarce:
             return None
         candidate.limit, candidate.needed = allowed, candidate.kv
         return Reason.KV_SCARCE
