@@ -16,6 +16,8 @@ import hmac
 import os
 import platform
 import re
+import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -315,6 +317,7 @@ def _read(path: Path) -> float | None:
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
+    timeout = 10.0
 
     def do_GET(self) -> None:
         token = self.server.token
@@ -341,9 +344,15 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], agent: Agent, token: str) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
         self.agent = agent
         self.token = token
+
+    def server_bind(self) -> None:
+        """Without asking a name server for this box's name, as HTTPServer does: it may not answer."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -141,8 +141,12 @@ class AdminPort:
         name = unquote(named[1]) if named is not None else ""
         row = self._admin.drain(name, exchange.request.method == "POST")
         if row is None:
-            known = ", ".join(str(each["name"]) for each in self._admin.backends())
-            raise NotFound(f"there is no such backend; known here: {known}")
+            known = [str(each["name"]) for each in self._admin.backends()]
+            if name in known:
+                raise NotFound(
+                    f"{name} was removed from the file and goes when its last request ends; put it back there"
+                )
+            raise NotFound(f"there is no such backend; known here: {', '.join(known)}")
         answer_json(exchange.down, 200, row)
 
     async def _reload(self, exchange: Exchange) -> None:

@@ -83,9 +83,12 @@ class Roster:
         return tuple(fresh)
 
     def cordon(self, name: str, on: bool) -> bool:
-        """Keep a member from new requests, or let it have them again; False where there is none of that name."""
+        """Keep a member from new requests, or let it have them again; False where there is none of that name.
+
+        A removed one has no way back but the file.
+        """
         member = self._members.get(name)
-        if member is None or member.draining:
+        if member is None or (member.draining and not on):
             return False
         member.cordoned = on
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -202,6 +203,21 @@ def test_whoever_asks_needs_the_token(served: str, path: str, token: str, status
         urllib.request.urlopen(request, timeout=5)
     with refused.value:
         assert refused.value.code == status
+
+
+def test_it_listens_on_ipv6_and_asks_no_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(_: str = "") -> str:
+        raise AssertionError("a name server was asked")
+
+    monkeypatch.setattr(socket, "getfqdn", asked)
+    with device_agent._Server(("127.0.0.1", 0), Agent(), ""):
+        pass
+    try:
+        server = device_agent._Server(("::1", 0), Agent(), "")
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with server:
+        assert server.socket.family == socket.AF_INET6
 
 
 def test_the_file_runs_alone_with_nothing_but_python(tmp_path: Path) -> None:

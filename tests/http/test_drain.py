@@ -11,6 +11,7 @@ from gateway.cli.main import main
 from tests.edge.wire_client import WireClient
 from tests.shell.engine_double import says, vllm
 from tests.shell.fixtures import Start
+from tests.shell.running import backend, config
 
 
 async def drained(admin: int, *words: str) -> int:
@@ -72,6 +73,30 @@ async def test_who_waits_goes_on_as_soon_as_it_is_taken_back(start: Start) -> No
     assert (await held[1].reply()).complete
     free.set()
     assert (await held[0].reply()).complete
+
+
+async def test_one_that_a_reload_removed_can_be_waited_for_and_comes_back_by_the_file_alone(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    free = asyncio.Event()
+    one, other = vllm(says("a", "b", until=free)), vllm(says("ok"))
+    async with other:
+        gateway = await start({"b1": one})
+        held = await gateway.begin_chat(stream=True)
+        await held.head()
+        assert (await gateway.reload(config(backend("b2", other.url, other.flavour)))).status == 200
+        assert await gateway.value('kvgate_backend_state{backend="b1",state="draining"}') == 1.0
+        assert await drained(gateway.admin_port, "b1", "--undo") == 1
+        assert "b1 was removed from the file" in capsys.readouterr().err
+        waiting = asyncio.create_task(drained(gateway.admin_port, "b1", "--wait"))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        free.set()
+        while await held.chunk():
+            pass
+        assert await waiting == 0
+        assert "nothing runs there" in capsys.readouterr().out
+        assert gateway.health("b1") is None
 
 
 async def test_a_name_that_is_none_and_a_port_that_is_no_admins(
