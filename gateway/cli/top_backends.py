@@ -87,7 +87,7 @@ def _faults(row: _Row) -> Iterator[tuple[str, str]]:
     elif row.get("error"):
         yield "yellow", str(row["error"])
     cause = row.get("cause")
-    if isinstance(cause, Mapping) and cause.get("name") not in ("queueing", "loading", None):
+    if isinstance(cause, Mapping) and cause.get("name") not in ("queueing", "loading", "dead", None):
         since = cause.get("since_seconds")
         ago = f" for {span(since)}" if isinstance(since, int | float) else ""
         yield "yellow", f"{cause.get('sentence')}{ago}: " + "; ".join(map(str, cause.get("evidence") or ()))
