@@ -68,6 +68,7 @@ def _opened(view: BackendView, sequences: int) -> BackendView:
         headroom=1e6,
         foreign=0,
         overcommitted=False,
+        strained=False,
     )
 
 
