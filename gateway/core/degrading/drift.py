@@ -10,14 +10,14 @@ import math
 
 __all__ = ["ACTED_ON", "Drift"]
 
-ACTED_ON = 1.25
+ACTED_ON = 1.4
 """Slowdown below which an alarm is not acted upon."""
 _SLACK = 0.5
 _ALARM = 8.0
 """In spreads: about 19,000 samples between false alarms, 16 until a shift by one spread is found (Siegmund)."""
 _CLIP = 3.0
 """Spreads that one sample counts for at most: four in a row are needed, however slow."""
-_LEANING, _LEANS_BY = 2.0, 1.15
+_LEANING, _LEANS_BY = 2.0, 1.25
 """Of the sum, and of the slowdown, from which on a phase is no longer taken for well."""
 _LEAST_SPREAD = 0.08
 _FIRST = 24
