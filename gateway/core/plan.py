@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from gateway.core.backend import Backend
 from gateway.core.boundary import Label, within
 from gateway.core.quota import ClientLimits
-from gateway.core.request import Consent
+from gateway.core.request import Consent, Request
 from gateway.core.snapshot import Health, Snapshot
 
 __all__ = ["Breaker", "ClassPolicy", "Plan", "Pressure", "QueueLimits", "RetryPolicy", "Route", "RoutingCosts"]
@@ -44,6 +44,11 @@ class Route:
     def goal(self, prompt: int) -> float | None:
         """Seconds from arrival in which the first token should come, for a prompt of so many tokens; None: any."""
         return None if self.ttft is None else self.ttft + prompt * self.ttft_per_token
+
+    def goal_of(self, request: Request) -> float | None:
+        """The same of a request, by the tokens that it has on the model asked for."""
+        estimate = next(iter(request.estimates.values()), None)
+        return self.goal(0 if estimate is None else estimate.prompt)
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -37,11 +37,12 @@ def pump(
 ) -> list[Decision]:
     """Decide upon the waiting requests, in the order given, each on the snapshot that the ones before it leave behind.
 
-    Returns one decision for each request looked at: ADMIT, WAIT, REJECT when nothing that works could ever serve it, or
-    SHED when its time is up. For each model the scan ends once `queue.scan` requests have to wait, or when
-    every backend is closed whatever is asked of it; time-outs are found behind that too. What needs more KV cache than
-    was found to be free anywhere waits without being weighed. Those that wait for a prefix which is being read
-    for another request don't count, and but a few are weighed: however many follow one leader, the scan goes on.
+    Returns one decision for each request looked at: ADMIT, WAIT, REJECT when nothing that works could ever serve it or,
+    on a route that sheds, in time; SHED when its time is up. For each model the scan ends once `queue.scan` requests
+    have to wait, or when every backend is closed whatever is asked of it; time-outs are found behind that too. What
+    needs more KV cache than was found to be free anywhere waits without being weighed. Those that wait for a prefix
+    which is being read for another request don't count, and but a few are weighed: however many follow one leader, the
+    scan goes on.
 
     One that chooses to wait for a full backend is before those behind it there, so a crowd doesn't wait for one place.
 

@@ -63,8 +63,7 @@ class Ask:
         self.views = views
         self._scarce: bool | None = None
         self.waited = now - request.arrival
-        estimate = next(iter(request.estimates.values()), None)
-        self.goal = route.goal(estimate.prompt) if estimate is not None else route.ttft
+        self.goal = route.goal_of(request)
         """Seconds from arrival in which the first token should come; None: any."""
         self.klass = class_of(plan, request)
         self.aged = is_aged(plan, request, now)

@@ -11,6 +11,7 @@ from gateway.config.backends import TelemetrySpec
 from gateway.core.health.device_reading import DeviceReading
 from gateway.engines.adapter import Probe
 from gateway.engines.device_pages import DevicePage, page_of, reading_of
+from gateway.fleet.background import Background
 from gateway.fleet.probing import ProbeFailed, Prober, Target
 
 __all__ = ["DeviceWatch"]
@@ -36,18 +37,15 @@ class DeviceWatch:
         self._best_links: dict[str, float] = {}
         self._last_xids: dict[str, int] | None = None
         self._faults: dict[int, float] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._task = Background()
 
     def start(self) -> None:
         """Begin."""
-        self._task = asyncio.create_task(self._run(), name=f"devices of {self._backend}")
+        self._task.start(self._run(), f"devices of {self._backend}")
 
     async def stop(self) -> None:
         """End; returns when nothing of it runs any more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._task.stop()
 
     async def _run(self) -> None:
         while True:

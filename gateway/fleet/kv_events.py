@@ -10,6 +10,7 @@ from typing import Any
 from gateway.core.prefix.block_events import Event
 from gateway.engines.kv_event_batch import events_of, sequence_of
 from gateway.errors import ConfigError
+from gateway.fleet.background import Background
 
 __all__ = ["KvEvents", "require_zmq"]
 
@@ -49,18 +50,16 @@ class KvEvents:
         self._connect, self._listen, self._replay = connect, listen, replay
         self._took, self._lost = took, lost
         self._next: int | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task = Background()
 
     def start(self) -> None:
         """Begin to listen. Raises ConfigError where the library is missing."""
         require_zmq()
-        self._task = asyncio.create_task(self._run(), name=f"kv events of {self._name}")
+        self._task.start(self._run(), f"kv events of {self._name}")
 
     async def stop(self) -> None:
         """Stop listening."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._task.stop()
 
     async def _run(self) -> None:
         zmq = require_zmq()

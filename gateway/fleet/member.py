@@ -18,7 +18,6 @@ from gateway.core.bounds import LimitedBy
 from gateway.core.concurrency import BatchCap, GradientLimit, objectives
 from gateway.core.degrading.causes import Cause
 from gateway.core.degrading.condition import Condition
-from gateway.core.degrading.judging import SILENT
 from gateway.core.headroom import Range, range_of
 from gateway.core.health.breaker import BackendBreaker
 from gateway.core.health.device_reading import READING_LIFE, DeviceReading
@@ -199,15 +198,13 @@ class Member:
         return reading if reading is not None and now - reading.at < READING_LIFE else None
 
     def health_at(self, now: float) -> tuple[Health, float | None]:
-        """Its state by probes and breaker, and when its next trial is let through."""
-        return health_of(self.probed, self.breaker, self.draining or self.cordoned, now)
+        """Its state, and when its next trial is let through."""
+        kept = self.draining or self.cordoned
+        return health_of(self.probed, self.breaker, kept, now, silent=self.silent_for(now))
 
-    def silent_for(self, totals: Totals, now: float) -> float:
-        """Seconds since any of our requests there got a token, beyond what was predicted; 0 while none runs.
-
-        An engine may hang with its health pages in good order: while it is silent it gets nothing new (`SILENT`).
-        """
-        if self.busy_since is None or totals.running <= totals.lingering:
+    def silent_for(self, now: float) -> float:
+        """Seconds since any of our requests there got a token, beyond what was predicted; 0 while none runs."""
+        if self.busy_since is None:
             return 0.0
         return max(0.0, now - max(self.busy_since, self.awaited_until, self.progressed_at or 0.0))
 
@@ -216,8 +213,6 @@ class Member:
         room, told = self.capacity, self.told(now)
         slots, limited_by = self._limit(totals, factors[1], told, now)
         health, retry_at = self.health_at(now)
-        if health is Health.UP and self.silent_for(totals, now) > SILENT:
-            health = Health.TRIAL
         if health is not self.health or self.health_since is None:
             self.health, self.health_since = health, now
         return BackendView(

@@ -10,6 +10,7 @@ from typing import Protocol
 from gateway import clock
 from gateway.config import catalog
 from gateway.engines.adapter import Answer, Engine, Facts, Load
+from gateway.fleet.background import Background
 from gateway.fleet.discovery import discover
 from gateway.fleet.probing import ProbeFailed, Prober, Target
 from gateway.fleet.restarts import Incarnation
@@ -65,11 +66,11 @@ class Poller:
         self._incarnation = Incarnation()
         self._forget_at = 0.0
         self._again = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = Background()
 
     def start(self) -> None:
         """Begin watching."""
-        self._task = asyncio.create_task(self._run(), name=f"poller {self.target.name}")
+        self._task.start(self._run(), f"poller {self.target.name}")
 
     def look_now(self) -> None:
         """Ask again soon: a request just failed there. Failures come in bursts; one look answers them all."""
@@ -92,10 +93,7 @@ class Poller:
 
     async def stop(self) -> None:
         """End watching; returns when nothing of it runs any more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._task.stop()
 
     async def _run(self) -> None:
         while True:

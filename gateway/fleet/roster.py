@@ -96,6 +96,8 @@ class Roster:
     def drained(self, totals: Callable[[str], Totals]) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Names, with model ids, of removed members on which nothing runs any more; this call forgets them."""
         gone = [name for name, member in self._members.items() if member.draining and not totals(name).running]
+        if gone:
+            self.wrong = {name: cause for name, cause in self.wrong.items() if name not in gone}
         return tuple((name, self._members.pop(name).models) for name in gone)
 
     # --- probes

@@ -29,7 +29,7 @@ def signs_of(member: Member, peers: Iterable[Member], totals: Totals, now: float
         error=member.error if health is not Health.UP else None,
         failure=member.breaker.cause,
         running=max(0, totals.running - totals.lingering),
-        silent_s=member.silent_for(totals, now),
+        silent_s=member.silent_for(now),
         prefill=condition.slowdown(Phase.PREFILL, shifts[Phase.PREFILL]),
         decode=condition.slowdown(Phase.DECODE, shifts[Phase.DECODE]),
         leaning=frozenset(phase for phase in Phase if condition.leaning(phase, shifts[phase])),

@@ -90,7 +90,7 @@ def _saturated(request: Request, decision: Decision, plan: Plan) -> GatewayError
 
 def _missed(request: Request, plan: Plan) -> str:
     route, estimate = plan.routes.get(request.model), next(iter(request.estimates.values()), None)
-    goal = route.goal(estimate.prompt) if route is not None and route.sheds and estimate is not None else None
+    goal = route.goal_of(request) if route is not None and route.sheds else None
     if goal is None or estimate is None:
         return "The first token can't come before this request's deadline."
     return (

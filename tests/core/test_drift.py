@@ -75,3 +75,11 @@ def test_what_is_no_ratio_teaches_nothing(odd: float) -> None:
     for at in range(100):
         drift.learn(odd, float(at))
     assert not drift.known
+
+
+def test_a_device_that_comes_back_slower_with_its_engine_is_found() -> None:
+    drift = Drift()
+    now = taught(drift, 1.0, 60)
+    drift.begin_anew()
+    taught(drift, 3.0, 20, at=now, seed=2)
+    assert (drift.slowdown() or 0.0) > 2.0

@@ -39,8 +39,7 @@ def breaker(state: str) -> BackendBreaker:
 
 
 def health(probed: Probed, state: str, silent: bool) -> Health:
-    found, _ = health_of(probed, breaker(state), False, NOW)
-    return Health.TRIAL if silent and found is Health.UP else found  # as in Member.view
+    return health_of(probed, breaker(state), False, NOW, silent=60.0 if silent else 0.0)[0]
 
 
 def test_the_table_has_every_change_of_one_fact_and_no_other() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.core.bounds import LimitedBy
 from gateway.core.degrading.causes import Cause
 from gateway.core.degrading.phase import Phase
@@ -9,7 +11,7 @@ from gateway.core.failure import FailureKind
 from gateway.core.headroom import LOWEST
 from gateway.core.snapshot import Health
 from gateway.engines.adapter import Facts, FoundModel, Load
-from tests.core.fleet import NOW
+from tests.core.fleet import NOW, plan
 from tests.fleet.test_roster import IDLE, OURS, fleet, seen
 
 
@@ -82,3 +84,13 @@ def test_a_backend_that_is_back_has_its_slots_by_and_by() -> None:
         (seen(roster, IDLE, NOW + 30.0 + t).slots, seen(roster, IDLE, NOW + 30.0 + t).limited_by) for t in (0, 30, 60)
     ]
     assert seats == [(1, LimitedBy.RAMP), (4, LimitedBy.RAMP), (8, LimitedBy.SLOTS)]
+
+
+def test_what_was_wrong_with_a_backend_is_forgotten_with_it() -> None:
+    roster = fleet()
+    roster.unreachable("a", "connection refused", True, NOW)
+    roster.judge("a", IDLE, NOW)
+    assert roster.wrong == {"a": Cause.DEAD}
+    roster.apply(replace(plan(), backends=()), {})
+    assert roster.drained(lambda _: IDLE)
+    assert roster.wrong == {}

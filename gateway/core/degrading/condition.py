@@ -57,7 +57,8 @@ class Condition:
         """Its engine is another process; if memory most likely killed the one before, half of the pool is believed."""
         if any(now - at < _CRASH_AFTER for at in self._memory_errors):
             headroom.crashed(now)
-        self.drifts = {phase: Drift() for phase in Phase}
+        for drift in self.drifts.values():
+            drift.begin_anew()
 
     def preemptions(self, now: float) -> float | None:
         """Preemptions a second, over the last minute; None of an engine that doesn't tell."""

@@ -52,6 +52,11 @@ class Drift:
         """Whether enough was seen to say what is usual."""
         return self._samples >= _FIRST
 
+    def begin_anew(self) -> None:
+        """Its engine is another process: no alarm goes on. What is usual stays: a device may come back slower."""
+        self.level = self._sum = 0.0
+        self._alarmed, self.since = False, None
+
     def leaning(self, shift: float = 0.0) -> bool:
         """Whether it seems to become slower, though that is no alarm yet."""
         return self.known and self._sum >= _LEANING and math.exp(self.level - shift) > _LEANS_BY
@@ -96,6 +101,5 @@ class Drift:
             self._variance += weight * (off * off - self._variance)
         elif self.since is not None and now - self.since > _ABSORBED_S:
             self._mean += self.level
-            self.level = self._sum = 0.0
-            self._alarmed, self.since = False, None
+            self.begin_anew()
         self._updated = now

@@ -15,9 +15,10 @@ from gateway.core.degrading.causes import Cause
 from gateway.core.degrading.phase import Phase
 from gateway.core.degrading.signs import Signs
 from gateway.core.failure import FailureKind
+from gateway.core.health.states import SILENT
 from gateway.core.snapshot import Health
 
-__all__ = ["SILENT", "Verdict", "judge"]
+__all__ = ["Verdict", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,6 @@ class Verdict:
     runner_up: Cause | None = None
 
 
-SILENT = 15.0
-"""Seconds without any token, beyond those predicted, after which an engine counts as hung."""
 _REFUSALS = frozenset((FailureKind.CONNECT, FailureKind.BROKEN))
 _SILENCES = frozenset((FailureKind.FIRST_TOKEN, FailureKind.TOKEN_GAP))
 _LOST = frozenset((48, 79, 95, 119, 120))
