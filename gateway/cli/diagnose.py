@@ -17,10 +17,10 @@ from gateway.cli.device_words import device_words
 from gateway.cli.printable import printable
 from gateway.cli.terminal import Terminal
 from gateway.cli.top_words import plain, span
+from gateway.core.degrading.causes import ADVICE, FINE, SENTENCES, Cause
 
 __all__ = ["add_parser", "run", "told"]
 
-_FINE = ("none", "queueing")
 _SLOWER = 1.1
 """Learned factor from which on a backend is told to be slower than the catalogue."""
 
@@ -63,14 +63,14 @@ def run(args: argparse.Namespace) -> int:
         for row in chosen:
             for line in told(row):
                 console.print(line)
-    return int(any(_cause(row)["name"] not in _FINE for row in chosen))
+    return int(any(_cause(row)["name"] not in FINE for row in chosen))
 
 
 def told(row: Mapping[str, Any]) -> Iterator[Text | Padding]:
     """The lines about one backend, as /admin/backends describes it."""
     cause, health = _cause(row), str(row.get("health") or "unknown")
     name, device = plain(row.get("name", "?")), plain(row.get("device") or "an unknown device")
-    well = cause["name"] in _FINE
+    well = cause["name"] in FINE
     yield Text.assemble(
         ("✓ " if well else "✗ ", "green" if well else "red"),
         (name, "bold"),
@@ -114,7 +114,7 @@ def _cause(row: Mapping[str, Any]) -> Mapping[str, Any]:
     cause = row.get("cause")
     if isinstance(cause, Mapping):
         return cause
-    return {"name": "none", "sentence": "nothing is wrong that can be seen from here", "evidence": [], "advice": ""}
+    return {"name": Cause.NONE, "sentence": SENTENCES[Cause.NONE], "evidence": [], "advice": ADVICE[Cause.NONE]}
 
 
 def _finding(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import partial
 
 from gateway import clock
 from gateway.config.backends import KvEventsSpec
-from gateway.core.degrading.causes import SENTENCES, Cause
+from gateway.core.degrading.causes import FINE, SENTENCES
 from gateway.core.ledger import Totals
 from gateway.core.prefix.block_events import Event, Lost
 from gateway.engines.adapter import Facts, Load
@@ -204,8 +204,8 @@ class Watch:
         verdict = self._roster.judge(name, self._totals(name), clock.monotonic())
         if verdict.cause is before:
             return
-        if verdict.cause in (Cause.NONE, Cause.QUEUEING):
-            if before not in (Cause.NONE, Cause.QUEUEING):
+        if verdict.cause in FINE:
+            if before not in FINE:
                 log.info("backend %s: well again (%s)", name, before)
         else:
             log.warning("backend %s: %s: %s", name, SENTENCES[verdict.cause], "; ".join(verdict.evidence))
